@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hindsight.jobs.collect.questions import Question
 from hindsight.jobs.collect.server import Manners, Server
 from hindsight.jobs.collect.shard import Shard
 from hindsight.jobs.running.run_log import tell
@@ -38,7 +39,10 @@ class Wanted:
 
 
 class ClusterView:
-    """``found_*`` take in what a sweep hears, ``settle_*`` end a step of it, the others say whom to ask for what."""
+    """``heard`` and ``found_*`` take in what a sweep hears, ``settle_*`` end a step of it.
+
+    The others say whom to ask for what.
+    """
 
     def __init__(
         self,
@@ -173,33 +177,29 @@ class ClusterView:
         self._proxies.add(server)
         server.place = {"proxy": server.address}
 
-    def found_brokers(self, server: Server, cluster_info: Any) -> None:
-        """A name server told of brokers and clusters (106)."""
+    def heard(self, server: Server, question: Question, value: Any) -> None:
+        """A server answered; of the kinds of questions that are not named here nothing is known anew."""
+        broker = server.place.get("broker", "")
+        match question.kind:
+            case "clusterInfo":
+                self._found_brokers(server, value)
+            case "topicList":
+                self._found_topics.update(listed_topics(value))
+            case "topicRoute":
+                self._found_routes.setdefault(question.subject, set()).update(route_brokers(value))
+            case "subscriptionGroups":
+                self._found_groups[broker] = configured_groups(value)
+            case "messageRequestModes":
+                self._popping.add(server)
+            case "topicConsumeByWho":
+                self._found_consumers.setdefault(broker, set()).update(consuming_groups(value, question.subject))
+
+    def _found_brokers(self, server: Server, cluster_info: Any) -> None:
         self.has_answered = True
         self._proxies.discard(server)
         server.place = {"name_server": server.address}
         self._addresses |= broker_addresses(cluster_info)
         self._clusters |= cluster_names(cluster_info)
-
-    def found_topics(self, topic_list: Any) -> None:
-        """A name server told of topics (206)."""
-        self._found_topics.update(listed_topics(topic_list))
-
-    def found_groups(self, server: Server, subscription_groups: Any) -> None:
-        """A broker told of groups (201)."""
-        self._found_groups[server.place["broker"]] = configured_groups(subscription_groups)
-
-    def found_popping(self, server: Server) -> None:
-        """A broker told how it hands out queues (402)."""
-        self._popping.add(server)
-
-    def found_route(self, topic: str, route: Any) -> None:
-        """A name server told of a topic's brokers (105)."""
-        self._found_routes.setdefault(topic, set()).update(route_brokers(route))
-
-    def found_consumers(self, server: Server, topic: str, group_list: Any) -> None:
-        """A broker told of a topic's groups (300)."""
-        self._found_consumers.setdefault(server.place["broker"], set()).update(consuming_groups(group_list, topic))
 
     def found_consumed(self, group: str, answer: Any) -> None:
         """A broker or client told what a group consumes (203, 208, 307)."""

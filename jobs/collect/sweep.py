@@ -75,18 +75,18 @@ class Sweep:
         view.begin_sweep()
         for server in view.servers():
             server.begin_sweep()
-        await self._ask_all(SERVERS, view.name_servers(), self._once(CLUSTER_INFO), self._cluster_info_heard)
-        await self._ask_all(SERVERS, view.listing_servers(), self._once(TOPIC_LIST), self._topic_list_heard)
+        await self._ask_all(SERVERS, view.name_servers(), self._once(CLUSTER_INFO))
+        await self._ask_all(SERVERS, view.listing_servers(), self._once(TOPIC_LIST))
         view.settle_brokers()
-        await self._ask_all(LISTS, view.due_brokers(), self._once(*OF_BROKER), self._of_broker_heard)
+        await self._ask_all(LISTS, view.due_brokers(), self._once(*OF_BROKER))
         view.settle_groups()
         topics = view.routed_topics()
-        await self._ask_all(ROUTES, view.name_servers(), partial(self._of_routes, topics), self._route_heard)
+        await self._ask_all(ROUTES, view.name_servers(), partial(self._of_routes, topics))
         view.settle_routes(topics)
-        await self._ask_all(TOPICS, view.popping_brokers(), self._of_pop, self._topic_heard)
-        await self._ask_all(TOPICS, view.brokers(), self._of_topics, self._topic_heard)
+        await self._ask_all(TOPICS, view.popping_brokers(), self._of_pop)
+        await self._ask_all(TOPICS, view.brokers(), self._of_topics)
         owing = [server for server in view.brokers() if view.is_due(server) or self._turns.owes(server, DETAILS.name)]
-        await self._ask_all(DETAILS, owing, self._of_details, self._topic_heard)
+        await self._ask_all(DETAILS, owing, self._of_details)
         view.settle_details()
         await self._ask_members()
         await self._ask_told(topics)
@@ -114,11 +114,11 @@ class Sweep:
         """Topics that this sweep told of for the first time, of groups of this shard: their rounds need them."""
         view = self._view
         if told := view.told_topics():
-            await self._ask_all(TOLD, view.name_servers(), lambda _: map(topic_route, told), self._route_heard)
+            await self._ask_all(TOLD, view.name_servers(), lambda _: map(topic_route, told))
             view.settle_routes([*asked, *told])
             here = {server: [t for t in view.topics_at(server) if t in told] for server in view.brokers()}
             about = partial(self._of_told, here)
-            await self._ask_all(TOLD, [server for server, held in here.items() if held], about, self._topic_heard)
+            await self._ask_all(TOLD, [server for server, held in here.items() if held], about)
 
     def _of_told(self, here: Mapping[Server, Sequence[str]], server: Server) -> Iterable[Question]:
         return (question for topic in here[server] for question in (topic_status(topic), *of_topic(topic)))
@@ -149,7 +149,9 @@ class Sweep:
     def _of_producers(self, _server: Server) -> Iterable[Question]:
         return map(producer_connection, self._view.producers())
 
-    async def _ask_all(self, step: Step, servers: Iterable[Server], asking: Asking, heard: Hearing) -> None:
+    async def _ask_all(
+        self, step: Step, servers: Iterable[Server], asking: Asking, heard: Hearing | None = None
+    ) -> None:
         """Ask each server what ``asking`` gives; those that had no turn are the first of the next sweep."""
         in_turn = self._turns.in_turn(step.name, servers)
         waiting, late = iter(in_turn), list[Server]()
@@ -158,7 +160,7 @@ class Sweep:
             for server in waiting:
                 if self._cut.over(step.share):
                     late.append(server)
-                await self._ask(step, server, asking(server), heard)
+                await self._ask(step, server, asking(server), heard or self._heard)
 
         async with asyncio.TaskGroup() as lanes:
             for _ in in_turn[:_SERVERS_AT_ONCE]:
@@ -201,30 +203,11 @@ class Sweep:
             self._unknown[server, question.kind] = not_asked(f"the server does not know this: {answer.failure}")
         return answer
 
-    def _cluster_info_heard(self, server: Server, _question: Question, answer: Heard) -> None:
-        if answer.code == _NOT_SUPPORTED:
+    def _heard(self, server: Server, question: Question, answer: Heard) -> None:
+        if answer.code == _NOT_SUPPORTED and question.kind == CLUSTER_INFO.kind:
             self._view.found_proxy(server)
-        elif answer.failure is None:
-            self._view.found_brokers(server, answer.value)
-
-    def _topic_list_heard(self, _server: Server, _question: Question, answer: Heard) -> None:
-        self._view.found_topics(answer.value)
-
-    def _of_broker_heard(self, server: Server, question: Question, answer: Heard) -> None:
-        if answer.value is None:
-            return
-        if question.kind == "subscriptionGroups":
-            self._view.found_groups(server, answer.value)
-        elif question.kind == "messageRequestModes":
-            self._view.found_popping(server)
-
-    def _route_heard(self, _server: Server, question: Question, answer: Heard) -> None:
-        if answer.value is not None:
-            self._view.found_route(question.subject, answer.value)
-
-    def _topic_heard(self, server: Server, question: Question, answer: Heard) -> None:
-        if question.kind == "topicConsumeByWho" and answer.value is not None:
-            self._view.found_consumers(server, question.subject, answer.value)
+        elif answer.value is not None and not (answer.failure and question.kind == CLUSTER_INFO.kind):
+            self._view.heard(server, question, answer.value)
 
 
 def _is_unknown(question: Question, answer: Heard) -> bool:

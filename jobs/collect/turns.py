@@ -102,12 +102,7 @@ class Turns:
 
 def begin_of(names: Sequence[str], name: str | None) -> int:
     """Where a name stands; 0: it is none of them."""
-    if name is None:
-        return 0
-    try:
-        return names.index(name)
-    except ValueError:
-        return 0
+    return names.index(name) if name in names else 0
 
 
 def _index_of(subjects: Sequence[str], place: Place | None, kinds: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-def plan_of(
+def _sweeps(
     name_server: Annotated[str, typer.Option(help="HOST:9876[;HOST:9876], each asked separately. IPv6: [::1]:9876.")],
     cluster: Annotated[str, typer.Option(help="Name of the cluster's folder in the landing folder.")],
     landing: Annotated[Path, typer.Option(help="Landing folder, on this machine.")],
@@ -40,6 +40,19 @@ def plan_of(
     ] = 15.0,
     rounds: Annotated[int | None, typer.Option(min=1, help="Number of sweeps; default: until stopped.")] = None,
     once: Annotated[bool, typer.Option("--once", help="One sweep.")] = False,
+) -> dict[str, Any]:
+    if once and rounds not in (None, 1):
+        raise typer.BadParameter("--once and --rounds contradict each other.")
+    return {
+        "name_servers": _name_servers(name_server),
+        "cluster": _cluster(cluster),
+        "landing": _folder(landing),
+        "every_s": every,
+        "rounds": 1 if once else rounds,
+    }
+
+
+def _wanted(
     group: Annotated[list[str] | None, typer.Option(help="Consumer groups, shell pattern; may be repeated.")] = None,
     topic: Annotated[list[str] | None, typer.Option(help="Topics, shell pattern; may be repeated.")] = None,
     producer_group: Annotated[
@@ -48,6 +61,12 @@ def plan_of(
     details_every: Annotated[
         float, typer.Option(min=0, help="Seconds between reads of data that seldom changes.")
     ] = 300.0,
+) -> dict[str, Any]:
+    wanted = Wanted(_names(group), _names(topic), _names(producer_group))
+    return {"wanted": wanted, "details_every_s": details_every}
+
+
+def _manners(
     timeout: Annotated[float, typer.Option(min=0.01, help="Seconds to wait for a connection or an answer.")] = 3.0,
     rate: Annotated[float, typer.Option(min=1, help="Questions a second to each server, at most.")] = 500.0,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Questions at once to each server, at most.")] = 4,
@@ -61,6 +80,12 @@ def plan_of(
         Path | None,
         typer.Option(help=f"File with accessKey and secretKey; else {' and '.join(_ENVIRONMENT.values())}."),
     ] = None,
+) -> dict[str, Any]:
+    context = _tls(tls, tls_ca, tls_cert, tls_key)
+    return {"manners": Manners(timeout, in_flight, rate, context, _credentials(acl_file))}
+
+
+def _files(
     rotate_mb: Annotated[float, typer.Option(min=0.001, help="Size at which a file is closed.")] = 64.0,
     rotate_minutes: Annotated[float, typer.Option(min=0, help="Age at which a file is closed.")] = 5.0,
     gzipped: Annotated[bool, typer.Option("--gzip", help="Write .jsonl.gz.")] = False,
@@ -70,6 +95,12 @@ def plan_of(
     by_hour: Annotated[
         bool, typer.Option("--by-hour", help="Put files into a folder for each hour, which is sealed once it is over.")
     ] = False,
+) -> dict[str, Any]:
+    limits = Limits(int(rotate_mb * 2**20), rotate_minutes * 60)
+    return {"limits": limits, "gzipped": gzipped, "short_lines": short_lines, "by_hour": by_hour}
+
+
+def _collector(
     collector: Annotated[str | None, typer.Option(help="Name of this collector, if there are several.")] = None,
     shard: Annotated[
         str | None, typer.Option(help="I/N: ask for the I-th of N parts of the cluster; others ask for the rest.")
@@ -77,33 +108,31 @@ def plan_of(
     metrics: Annotated[
         Path | None, typer.Option(dir_okay=False, help="OpenMetrics file to write after each sweep.")
     ] = None,
-) -> Plan:
-    """What the options say; its parameters are the options of ``collect``.
-
-    Raises: typer.BadParameter: what is wrong with one, or with several together.
-    """
-    if once and rounds not in (None, 1):
-        raise typer.BadParameter("--once and --rounds contradict each other.")
+) -> dict[str, Any]:
     if metrics and not metrics.absolute().parent.is_dir():
         raise typer.BadParameter(f"--metrics {str(metrics)!r}: there is no folder {str(metrics.parent)!r}.")
     part = _shard(shard)
-    return Plan(
-        name_servers=_name_servers(name_server),
-        cluster=_cluster(cluster),
-        landing=_folder(landing),
-        every_s=every,
-        rounds=1 if once else rounds,
-        wanted=Wanted(_names(group), _names(topic), _names(producer_group)),
-        manners=Manners(timeout, in_flight, rate, _tls(tls, tls_ca, tls_cert, tls_key), _credentials(acl_file)),
-        limits=Limits(int(rotate_mb * 2**20), rotate_minutes * 60),
-        details_every_s=details_every,
-        gzipped=gzipped,
-        short_lines=short_lines,
-        by_hour=by_hour,
-        collector=part.collector(collector and _text(collector)),
-        shard=part,
-        metrics=metrics,
-    )
+    return {"collector": part.collector(collector and _text(collector)), "shard": part, "metrics": metrics}
+
+
+# Their parameters are the options of ``collect``; each gives fields of the plan.
+PARTS_OF_PLAN = (_sweeps, _wanted, _manners, _files, _collector)
+
+
+def plan_of(options: Mapping[str, Any]) -> Plan:
+    """What the options say, those by name of ``PARTS_OF_PLAN``; others among them are left alone.
+
+    Raises: typer.BadParameter: what is wrong with one, or with several together.
+    """
+    fields: dict[str, Any] = {}
+    for part in PARTS_OF_PLAN:
+        fields |= called(part, options)
+    return Plan(**fields)
+
+
+def called(one: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """What a function says of its own among options by name."""
+    return one(**{name: options[name] for name in signature(one).parameters if name in options})
 
 
 def with_options_of(
@@ -126,10 +155,10 @@ def _as_lines(as_lines: Json = False) -> bool:
 
 
 @app.command("collect")
-@with_options_of(plan_of, _as_lines)
+@with_options_of(*PARTS_OF_PLAN, _as_lines)
 def collect_command(as_lines: bool, **options: Any) -> None:
     """Ask name servers and brokers who consumes what, again and again; read-only, no Java."""
-    run_collector(plan_of(**options), (lambda told: write_json([told])) if as_lines else None)
+    run_collector(plan_of(options), (lambda told: write_json([told])) if as_lines else None)
 
 
 def _name_servers(text: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
@@ -20,7 +19,7 @@ from hindsight.conf.failure import DONE, INTERRUPTED
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.collect.collector import CollectorThread, Plan
 from hindsight.jobs.collect.failures import CollectError
-from hindsight.jobs.commands.collect_command import plan_of, with_options_of
+from hindsight.jobs.commands.collect_command import PARTS_OF_PLAN, called, plan_of, with_options_of
 from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, SinkNames
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_between_runs
@@ -190,19 +189,13 @@ def _seconds_between(
 
 
 @app.command("watch")
-@with_options_of(plan_of, _words, _events_words, _seconds_between, without=("once", "by_hour"))
+@with_options_of(*PARTS_OF_PLAN, _words, _events_words, _seconds_between, without=("once", "by_hour"))
 def watch_command(**options: Any) -> None:
     """Collect, and run the pipeline every minute; each run writes the page again, from the second sweep on."""
-    plan, words, of_events, every_s = (
-        _called(one, options) for one in (plan_of, _words, _events_words, _seconds_between)
-    )
-    plan = replace(plan, by_hour=True)  # else each run would list all that was ever collected
+    plan = replace(plan_of(options), by_hour=True)  # else each run would list all that was ever collected
+    words, of_events, every_s = (called(one, options) for one in (_words, _events_words, _seconds_between))
     words += ["--landing", str(plan.landing)]
     told = None if of_events is None else partial(tell_events, of_events)
     keep_it_low()
     with KeptBetweenRuns():
         watch(plan, PipelineRuns(lambda: run_pipeline(words), every_s, told))
-
-
-def _called(one: Callable[..., Any], options: dict[str, Any]) -> Any:
-    return one(**{name: options[name] for name in signature(one).parameters if name in options})

@@ -6,8 +6,9 @@ Clients tell of pulls that failed, listeners that failed and offsets that were s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, queues_told, some
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, queues_told, some, when
 from hindsight.udfs.diagnosis.logged_by_brokers import (
     AT_NAME_SERVERS,
     ByBrokers,
@@ -15,7 +16,14 @@ from hindsight.udfs.diagnosis.logged_by_brokers import (
     RefusedLock,
     SubscriptionChange,
 )
-from hindsight.udfs.diagnosis.logged_troubles import OffsetSet, Subject, Tally, Troubles
+from hindsight.udfs.diagnosis.logged_troubles import (
+    OffsetSet,
+    Subject,
+    Tally,
+    Troubles,
+    joined_tallies,
+    most_first,
+)
 
 _MOST = 4  # kinds of one log that are told in short
 _MOST_OFFSETS = 20
@@ -79,12 +87,8 @@ def consuming_in_short(troubles: Iterable[Troubles], clock: Clock) -> Iterator[s
     troubles = list(troubles)
     offsets = [offset for one in troubles for offset in one.offsets]
     yield from list(_offsets(offsets, clock))[:2]
-    joined: dict[Subject, Tally] = {}
-    for one in troubles:
-        for subject, tally in one.consuming.items():
-            if subject[0] not in ("consumer_resumed",):
-                joined.setdefault(subject, Tally()).join(tally)
-    most = sorted(joined.items(), key=lambda item: (-item[1].count, str(item[0])))
+    joined = joined_tallies(one.consuming for one in troubles)
+    most = [item for item in most_first(joined).items() if item[0][0] != "consumer_resumed"]
     for subject, tally in most[:_MOST]:
         yield f"{subject[1] or 'a group that is not named'}: {_told(subject, tally, clock)}"
     if len(most) > _MOST:
@@ -93,11 +97,7 @@ def consuming_in_short(troubles: Iterable[Troubles], clock: Clock) -> Iterator[s
 
 def given_up_in_short(troubles: Iterable[Troubles], clock: Clock) -> Iterator[str]:
     """Sends that ended with an exception."""
-    joined: dict[Subject, Tally] = {}
-    for one in troubles:
-        for subject, tally in one.given_up.items():
-            joined.setdefault(subject, Tally()).join(tally)
-    for subject, tally in joined.items():
+    for subject, tally in joined_tallies(one.given_up for one in troubles).items():
         topic, brokers, detail = subject
         sent = brokers if isinstance(brokers, tuple) else ()
         slowest = f", after up to {tally.most:,} ms" if tally.most is not None else ""
@@ -117,8 +117,7 @@ def consuming_told(group: str | None, troubles: Iterable[Troubles], clock: Clock
 
 def others_in_short(others: Mapping[Subject, Tally], clock: Clock) -> Iterator[str]:
     """What went wrong first, by Go, C++ and gRPC clients; the rest is counted."""
-    told = [(subject, tally) for subject, tally in others.items() if subject[1] not in _ORDINARY]
-    wrong = sorted(told, key=lambda item: (-item[1].count, str(item[0])))
+    wrong = [item for item in most_first(others).items() if item[0][1] not in _ORDINARY]
     yield from others_told(dict(wrong[:_MOST]), clock)
     rest = sum(tally.count for tally in others.values()) - sum(tally.count for _, tally in wrong[:_MOST])
     if rest:
@@ -147,13 +146,6 @@ def groups_met(troubles: Iterable[Troubles]) -> set[str | None]:
     met = {subject[1] for one in troubles for subject in one.consuming}
     named = {str(group) if group else None for group in met}
     return named | {offset.consumer_group for one in troubles for offset in one.offsets}
-
-
-def when(tally: Tally, clock: Clock) -> str:
-    """At one instant, or from the first to the last."""
-    if tally.count == 1:
-        return f"at {clock.at(tally.first)}"
-    return f"{clock.at(tally.first)} to {clock.at(tally.last)}"
 
 
 def _told(subject: Subject, tally: Tally, clock: Clock) -> str:
@@ -198,13 +190,7 @@ def _moved(one: OffsetSet) -> str:
 
 def brokers_in_short(told: ByBrokers, clock: Clock) -> Iterator[str]:
     """What matters first: subscriptions that flip, then locks, clients and brokers."""
-    for lines in (
-        [_subscription(one, clock) for one in told.subscriptions],
-        [_lock(one, clock) for one in told.locks],
-        [_gone(one, clock) for one in told.gone],
-        list(_isolations(told, clock)),
-        list(_at_name_servers(told, clock)),
-    ):
+    for lines in _by_kind(told, clock):
         yield from lines[:_MOST_IN_SHORT]
         if len(lines) > _MOST_IN_SHORT:
             yield f"and {len(lines) - _MOST_IN_SHORT:,} more of the kind, below"
@@ -212,11 +198,15 @@ def brokers_in_short(told: ByBrokers, clock: Clock) -> Iterator[str]:
 
 def brokers_told(told: ByBrokers, clock: Clock) -> Iterator[str]:
     """All of it."""
-    yield from (_subscription(one, clock) for one in told.subscriptions)
-    yield from (_lock(one, clock) for one in told.locks)
-    yield from (_gone(one, clock) for one in told.gone)
-    yield from _isolations(told, clock)
-    yield from _at_name_servers(told, clock)
+    return chain.from_iterable(_by_kind(told, clock))
+
+
+def _by_kind(told: ByBrokers, clock: Clock) -> Iterator[list[str]]:
+    yield [_subscription(one, clock) for one in told.subscriptions]
+    yield [_lock(one, clock) for one in told.locks]
+    yield [_gone(one, clock) for one in told.gone]
+    yield list(_isolations(told, clock))
+    yield list(_at_name_servers(told, clock))
 
 
 def _at_name_servers(told: ByBrokers, clock: Clock) -> Iterator[str]:

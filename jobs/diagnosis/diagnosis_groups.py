@@ -6,69 +6,44 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from hindsight.jobs.diagnosis.diagnosis_consuming import consuming_told
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, queues_told, some, wrapped
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, queues_told, some, when, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis, Rebalance
 from hindsight.udfs.diagnosis.log_members import Member
 from hindsight.udfs.diagnosis.logged_ownership import (
-    LOG_BEGINS,
     LOG_ENDS,
-    LOG_SILENT,
-    NO_CLIENT_LOG,
-    NO_RESULT,
     NOT_SAID_WHETHER_PUSH,
-    PART_MISSING,
     PULLS,
-    RESTARTED,
     SHARED,
     STOPPED,
     UNKNOWN,
-    WHOSE_NOT_SAID,
+    WHY,
     Ownership,
 )
 from hindsight.udfs.diagnosis.logged_troubles import Tally
 from hindsight.udfs.rebalances.rebalance_event import (
     BY_NOTICE,
     BY_TIMER,
-    DIED,
     EXPIRED,
-    GONE,
-    JOINED,
-    LEFT,
     LOCKED,
     ROUTE,
     START,
     SUBSCRIPTION,
     TIMER,
 )
+from hindsight.udfs.rebalances.rebalance_event import WHY as CAUSE_OF_ONE
 
 _MOST = 40
 _BRIEF_MS = 5_000  # shorter stretches one after the other are told as one
 _RETRY = "%RETRY%"
-_WHY = {
-    LOG_BEGINS: "the log begins later",
-    LOG_SILENT: "its log is silent",
-    LOG_ENDS: "after its last line",
-    PART_MISSING: "a part of the log is missing",
-    RESTARTED: "when it ended before its restart",
-    PULLS: "it pulls, and may leave queues out",
-    NOT_SAID_WHETHER_PUSH: "no line shows whether it takes them",
-    WHOSE_NOT_SAID: "several clients share the log, and the line names none",
-    NO_CLIENT_LOG: "its own log is not here",
-    NO_RESULT: "no line shows its queues",
-}
 _ALLOTTED = (PULLS, NOT_SAID_WHETHER_PUSH)
 _CAUSE = {
+    **CAUSE_OF_ONE,
     START: "clients started",
-    JOINED: "a member joined",
-    LEFT: "a member left",
-    DIED: "a member's connection broke or expired",
-    GONE: "a member went",
     ROUTE: "the topic's queues changed",
     SUBSCRIPTION: "other topics were subscribed",
     LOCKED: "a lock was acquired at last",
     EXPIRED: "a queue had not been pulled from for 120 s",
-    TIMER: "no line shows why",
-    UNKNOWN: "no line shows why",
+    **dict.fromkeys((TIMER, UNKNOWN), "no line shows why"),
 }
 
 
@@ -163,9 +138,9 @@ def _held(one: Ownership) -> str:
     if one.state != UNKNOWN:
         return queues_told(one.queues)
     if one.reason in _ALLOTTED:
-        return f"allotted {queues_told(one.queues)}; unknown: {_WHY[one.reason]}"
+        return f"allotted {queues_told(one.queues)}; unknown: {WHY[one.reason]}"
     last = f" (last said: {queues_told(one.queues)})" if one.queues else ""
-    return f"unknown: {_WHY[str(one.reason)]}{last}"
+    return f"unknown: {WHY[str(one.reason)]}{last}"
 
 
 def _held_by_two(group: str, diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
@@ -238,15 +213,15 @@ def _failure_lines(group: str, diagnosis: Diagnosis, names: Names, clock: Clock)
         for subject, tally in one.not_listed.items():
             if subject[0] == group:
                 size = f", which had {tally.most}" if tally.most is not None else ""
-                yield f"{subject[1]} not in the member list{size}: {_when(tally, clock)}"
+                yield f"{subject[1]} not in the member list{size}: {_times(tally, clock)}"
         for subject, tally in one.locks.items():
             if subject[0] == group:
-                yield f"{subject[1]} {subject[2]}:{subject[3]} not locked: {_when(tally, clock)} ({log})"
+                yield f"{subject[1]} {subject[2]}:{subject[3]} not locked: {_times(tally, clock)} ({log})"
         for subject, tally in one.failures.items():
             if subject[1] == group:
                 about = " ".join(str(part) for part in subject[2:] if part)
                 what = _FAILURE.get(str(subject[0]), str(subject[0]))
-                yield f"{what}, {about}: {_when(tally, clock)} ({log})"
+                yield f"{what}, {about}: {_times(tally, clock)} ({log})"
 
 
 _FAILURE = {
@@ -260,7 +235,5 @@ _FAILURE = {
 }
 
 
-def _when(tally: Tally, clock: Clock) -> str:
-    if tally.count == 1:
-        return f"at {clock.at(tally.first)}"
-    return f"{some(tally.count, 'time')}, {clock.at(tally.first)} to {clock.at(tally.last)}"
+def _times(tally: Tally, clock: Clock) -> str:
+    return (f"{some(tally.count, 'time')}, " if tally.count > 1 else "") + when(tally, clock)

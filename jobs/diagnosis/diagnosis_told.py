@@ -15,10 +15,9 @@ from hindsight.jobs.diagnosis.diagnosis_consuming import (
     groups_met,
     others_in_short,
     others_told,
-    when,
 )
 from hindsight.jobs.diagnosis.diagnosis_groups import group_told
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, wrapped
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, when, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import CannotTell, Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
@@ -246,8 +245,7 @@ def _logs(logs: list[LogFindings], names: Names, clock: Clock) -> Iterator[str]:
     for log in logs:
         wrote = log.wrote()
         when = f"{clock.at(wrote[0])} to {clock.at(wrote[1])}" if wrote else "no time stamps"
-        clients = sorted(log.clients())
-        named = ", ".join(clients[:3]) + (f" and {len(clients) - 3} more" if len(clients) > 3 else "")
+        named = few(log.clients())
         lines = some(log.lines, "line").ljust(5 + len(f"{log.lines:,}")).rjust(15)
         yield f"{_KINDS[log.kind]:<8}{names.of(log.path):<{width}} {lines}  {when}  {named}".rstrip()
         for code, one in log.first_refused.items():

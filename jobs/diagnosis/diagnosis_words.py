@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import takewhile
 
 from hindsight.udfs.diagnosis.logged_ownership import Queues
+from hindsight.udfs.diagnosis.logged_troubles import Tally
 
 
 class Clock:
@@ -49,6 +50,13 @@ class Names:
     def process(self, log: str, pid: int | None) -> str:
         """A process by its log, and its id where the log has it."""
         return self.of(log) + (f" (process {pid})" if pid is not None else "")
+
+
+def when(tally: Tally, clock: Clock) -> str:
+    """At one instant, or from the first to the last."""
+    if tally.count == 1:
+        return f"at {clock.at(tally.first)}"
+    return f"{clock.at(tally.first)} to {clock.at(tally.last)}"
 
 
 WIDTH = 118

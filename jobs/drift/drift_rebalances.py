@@ -9,9 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hindsight.jobs.drift.drift_cut import (
-    cut_schema,
-)
+from hindsight.jobs.drift.drift_cut import cut_schema
 from hindsight.jobs.drift.drift_logs import NAMELESS, NAMELESS_SCHEMA
 from hindsight.jobs.drift.drift_tables import plain_rows
 from hindsight.jobs.engines.runner import Given
@@ -19,15 +17,7 @@ from hindsight.jobs.lake.cluster_dates import DAY_MS, midnight_of
 from hindsight.schemas import CLIENT_EVENT, MEMBERSHIP_EVENT, REBALANCE_EVENT, REBALANCE_RESULT, REBALANCE_STATE, Table
 from hindsight.udfs.consumer.group_rows import to_instant, to_ms
 from hindsight.udfs.rebalances.rebalance_event import event_row
-from hindsight.udfs.rebalances.rebalance_fold import (
-    Day,
-    RebalanceFold,
-    Told,
-    lines_by_group,
-    memberships_by_group,
-    of_day,
-    of_logs,
-)
+from hindsight.udfs.rebalances.rebalance_fold import Day, RebalanceFold, Told
 from hindsight.udfs.rebalances.round_shares import ShareRound
 
 Shares = Mapping[tuple[str, str], Sequence[ShareRound]]  # by group and collector
@@ -73,11 +63,7 @@ class Rebalances:
 
     def _days(self, day: date, shares: Shares) -> dict[str, Day]:
         """What is told of each group on a date."""
-        told = Told(
-            lines_by_group(of_day(self._results, day), of_day(self._events, day)),
-            of_logs(of_day(self._nameless, day)),
-            memberships_by_group(of_day(self._members, day)),
-        )
+        told = Told.of_rows(day, (self._results, self._events), self._nameless, self._members)
         rounds: dict[str, dict[str, Sequence[ShareRound]]] = defaultdict(dict)
         for (group, collector), of_collector in shares.items():
             rounds[group][collector] = of_collector

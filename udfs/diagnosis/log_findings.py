@@ -33,48 +33,6 @@ _OF_GROUP = re.compile(
 _STOPPED = re.compile(r"the consumer \[(?P<group>[^\[\]]++)\] shutdown OK")
 _MOST = 10_000  # stretches that are remembered; of a log that jumps about more often, what comes later is not known
 
-
-class Consumes(NamedTuple):
-    """How a client says that it consumes in a group."""
-
-    client_id: str
-    consumer_group: str
-    consume_type: str
-    message_model: str
-
-
-class Ordinary(NamedTuple):
-    """What a line tells; ``client_id``: of the client that wrote it, ``stopped_group``: whose consumer it stopped."""
-
-    client_id: str | None = None
-    consumes: tuple[Consumes, ...] = ()
-    stopped_group: str | None = None
-
-
-NOTHING = Ordinary()
-
-
-def read_ordinary(text: str) -> Ordinary:
-    """What a line of a client log tells beside its events; most tell nothing."""
-    if "[persistAll] " in text:
-        found = _OFFSETS.search(text)
-        return Ordinary(found["client_id"]) if found else NOTHING
-    if "HeartbeatData [" in text:
-        found = _BEAT.search(text)
-        return _of_heartbeat(found["client_id"], text) if found else NOTHING
-    if "] shutdown OK" in text:
-        found = _STOPPED.search(text)
-        return Ordinary(stopped_group=found["group"]) if found else NOTHING
-    return NOTHING
-
-
-def _of_heartbeat(client_id: str, text: str) -> Ordinary:
-    consumes = tuple(
-        Consumes(client_id, one["group"], one["consume_type"], one["message_model"]) for one in _OF_GROUP.finditer(text)
-    )
-    return Ordinary(client_id, consumes)
-
-
 LogKind = Literal["client_log", "broker_log", "both", "neither"]
 CLIENT_LOG: LogKind = "client_log"
 BROKER_LOG: LogKind = "broker_log"
@@ -82,59 +40,16 @@ BOTH: LogKind = "both"
 NEITHER: LogKind = "neither"
 CONSUMER_STOPPED = "consumer_stopped"  # beside the kinds of ``client_event`` and ``membership_event``
 _FIRST_OF_PROCESS = ("InstanceIndex:0,", "FactoryIndex: 0 ", "FactoryIndex: 0,")
-# Of a row, what a diagnosis looks at.
-_KEPT = (
-    "kind",
-    "language",
-    "consumer_group",
-    "client_group",
-    "topic",
-    "client_id",
-    "broker_name",
-    "queue_id",
-    "queue_count",
-    "member_count",
-    "strategy",
-    "detail",
-    "client_version",
-    "latency_ms",
-    "duration_ms",
-    "response_code",
-    "exception",
-    "arguments_lost",
-    "broker_address",
-    "failed_address",
-    "time_left_ms",
-    "invoke_id",
-    "retry",
-    "attempts",
-    "offset",
-    "new_offset",
-    "min_offset",
-    "max_offset",
-    "reconsume_times",
-    "held_by",
-    "isolated_broker",
-    "sub_string",
-    "old_sub_string",
-    "consume_type",
-    "message_model",
-    "address",
-    "last_update_at",
-    "error",
-)
+_LOOKED_AT = """
+    kind language consumer_group client_group topic client_id broker_name queue_id queue_count member_count strategy
+    detail client_version latency_ms duration_ms response_code exception arguments_lost broker_address failed_address
+    time_left_ms invoke_id retry attempts offset new_offset min_offset max_offset reconsume_times held_by
+    isolated_broker sub_string old_sub_string consume_type message_model address last_update_at error
+"""
+_KEPT = tuple(_LOOKED_AT.split())  # of a row
 # Events that come with each queue or each beat, and tell a diagnosis nothing that another line does not.
-_LEFT_OUT = frozenset(
-    {
-        "queue_dropped",
-        "queue_kept",
-        "heartbeat_sent",
-        "failed_message",
-        "queue_unlocked",
-        "lock_acquired",
-        "send_returned",
-    }
-)
+_PER_QUEUE = "queue_dropped queue_kept heartbeat_sent failed_message queue_unlocked lock_acquired send_returned"
+_LEFT_OUT = frozenset(_PER_QUEUE.split())
 _ASSUMED = timezone(timedelta(hours=13, minutes=13))  # nobody's: a time that it moves has no zone of its own
 
 Judge = Callable[[Iterable[ParsedLine]], Iterator[ParsedLine]]
@@ -167,6 +82,7 @@ class RefusedLine(NamedTuple):
 class LogFindings:
     """What one log holds; ``lives``: by process id (None: the layout writes none), ``own_lives``: by client id.
 
+    ``consumes``: client id, group, consume type and message model, as heartbeats say.
     ``brokers``: the names that its lines give to a broker's address. ``others``: lines of Go, C++ and gRPC clients,
     which own queues by other rules.
     """
@@ -180,7 +96,7 @@ class LogFindings:
     first_refused: dict[str, RefusedLine] = field(default_factory=dict)
     lives: dict[int | None, Life] = field(default_factory=dict)
     own_lives: dict[str, Life] = field(default_factory=dict)
-    consumes: set[Consumes] = field(default_factory=set)
+    consumes: set[tuple[str, str, str, str]] = field(default_factory=set)
     zone_assumed: bool = False
     brokers: dict[str, set[str]] = field(default_factory=dict)
     others: list[Event] = field(default_factory=list)
@@ -194,8 +110,12 @@ class LogFindings:
 
     def clients(self) -> set[str]:
         """The client ids that its lines name as their writers'."""
-        named = {str(one.row["client_id"]) for one in self.events if one.row.get("client_id")}
-        return named | self.own_lives.keys()
+        return clients_named(self.events) | self.own_lives.keys()
+
+
+def clients_named(events: Iterable[Event]) -> set[str]:
+    """The client ids in the rows of events."""
+    return {str(one.row["client_id"]) for one in events if one.row.get("client_id")}
 
 
 def find_in_log(
@@ -241,16 +161,16 @@ class _Finder:
         self.reading = reading
         self.elsewhere: LogReading | None = elsewhere
         self.silence_ms = silence_ms
-        self.refused: dict[str, list[RefusedLine]] = {CLIENT_LOG: [], BROKER_LOG: []}
+        self.refused: dict[str, dict[str, RefusedLine]] = {CLIENT_LOG: {}, BROKER_LOG: {}}  # the first of each code
         self.counts: dict[str, Counter[str]] = {CLIENT_LOG: Counter(), BROKER_LOG: Counter()}
 
     def take(self, client: ParsedLine, broker: ParsedLine) -> None:
         self.found.lines += 1
         for kind, parsed in ((CLIENT_LOG, client), (BROKER_LOG, broker)):
             if parsed.refusal is not None:
-                self._refuse(kind, parsed)
-        if broker.records:
-            self.found.memberships.append(_membership(broker))
+                self._refuse(kind, parsed.line, *parsed.refusal)
+        for _, row in broker.records:
+            self.found.memberships.append(_event(broker, row, row["kind"], None))
         if client.refusal is None and client.line.text[:1] not in ("\t", ""):
             self._hear(client)
 
@@ -260,23 +180,18 @@ class _Finder:
         if found.kind == CLIENT_LOG:
             found.memberships.clear()
         if found.kind == BROKER_LOG:
-            found.events.clear()
-            found.others.clear()
-            found.own_lives.clear()
-            found.consumes.clear()
+            for of_clients in (found.events, found.others, found.own_lives, found.consumes):
+                of_clients.clear()
         readers = {BOTH: (CLIENT_LOG, BROKER_LOG), NEITHER: (CLIENT_LOG, BROKER_LOG)}.get(found.kind, (found.kind,))
         told = max(readers, key=lambda reader: self.counts[reader].total())
         found.refused = self.counts[told]
-        found.first_refused = {one.code: one for one in reversed(self.refused[told])}
+        found.first_refused = dict(reversed(self.refused[told].items()))
         return found
 
-    def _refuse(self, kind: str, parsed: ParsedLine) -> None:
-        if parsed.refusal is None:
-            return
-        code, detail = parsed.refusal
+    def _refuse(self, kind: str, line: Line, code: str, detail: str) -> None:
         self.counts[kind][code] += 1
-        if self.counts[kind][code] == 1:
-            self.refused[kind].append(RefusedLine(parsed.line.number, code, detail, parsed.line.text[:160]))
+        if code not in self.refused[kind]:
+            self.refused[kind][code] = RefusedLine(line.number, code, detail, line.text[:160])
 
     def _hear(self, parsed: ParsedLine) -> None:
         text = _inner(parsed.line.text)
@@ -291,26 +206,29 @@ class _Finder:
         for _, row in parsed.records:
             at = row["logged_at"]
             self._keep(parsed, row, pid)
-        told = read_ordinary(text)
         if at is not None:
             self._live(self.found.lives, pid).hear(at)
-            if told is not NOTHING:
-                self._ordinary(told, parsed, text, at, pid)
+            self._hear_ordinary(text, parsed.line.number, at, pid)
 
-    def _ordinary(self, told: Ordinary, parsed: ParsedLine, text: str, at: int, pid: int | None) -> None:
-        if told.client_id is not None:
-            self._live(self.found.own_lives, told.client_id).hear(at)
-        self.found.consumes.update(told.consumes)
-        if told.stopped_group is not None:
-            row = {"consumer_group": told.stopped_group}
-            self.found.events.append(Event(at, parsed.line.number, CONSUMER_STOPPED, pid, line_digest(text), row))
+    def _hear_ordinary(self, text: str, number: int, at: int, pid: int | None) -> None:
+        """Take in what a line tells beside its events; most tell nothing."""
+        found = None
+        if "[persistAll] " in text:
+            found = _OFFSETS.search(text)
+        elif "HeartbeatData [" in text:
+            if found := _BEAT.search(text):
+                self.found.consumes.update((found[1], one[1], one[2], one[3]) for one in _OF_GROUP.finditer(text))
+        elif "] shutdown OK" in text and (stopped := _STOPPED.search(text)):
+            row = {"consumer_group": stopped["group"]}
+            self.found.events.append(Event(at, number, CONSUMER_STOPPED, pid, line_digest(text), row))
+        if found is not None:
+            self._live(self.found.own_lives, found["client_id"]).hear(at)
 
     def _keep(self, parsed: ParsedLine, row: dict[str, Any], pid: int | None) -> None:
         kind = row.get("kind", "rebalance_result")
         if row.get("language") not in (None, "JAVA"):
             if kind not in _LEFT_OUT and kind != "queue_began":
-                at, number = row["logged_at"], parsed.line.number
-                self.found.others.append(Event(at, number, kind, row.get("pid"), _identity(row), _trimmed(row)))
+                self.found.others.append(_event(parsed, row, kind, row.get("pid")))
             return
         client_id = row.get("client_id")
         if client_id is not None:
@@ -318,9 +236,7 @@ class _Finder:
         for address, broker_name in _brokers_named(row):
             self.found.brokers.setdefault(intern(address), set()).add(intern(broker_name))
         if kind not in _LEFT_OUT:
-            at, number = row["logged_at"], parsed.line.number
-            pid = row.get("pid") or pid
-            self.found.events.append(Event(at, number, kind, pid, _identity(row), _trimmed(row)))
+            self.found.events.append(_event(parsed, row, kind, row.get("pid") or pid))
 
     def _live(self, lives: dict[Any, Life], writer: Any) -> Life:
         life = lives.get(writer)
@@ -350,9 +266,8 @@ def _kind(found: LogFindings) -> LogKind:
     return "client_log" if is_client or found.events else "neither"
 
 
-def _membership(parsed: ParsedLine) -> Event:
-    ((_, row),) = parsed.records
-    return Event(row["logged_at"], parsed.line.number, row["kind"], None, _identity(row), _trimmed(row))
+def _event(parsed: ParsedLine, row: dict[str, Any], kind: str, pid: int | None) -> Event:
+    return Event(row["logged_at"], parsed.line.number, kind, pid, _identity(row), _trimmed(row))
 
 
 def _identity(row: dict[str, Any]) -> bytes:

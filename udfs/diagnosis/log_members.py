@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from hindsight.udfs.diagnosis.log_findings import Event
+from hindsight.udfs.diagnosis.log_findings import Event, clients_named
 from hindsight.udfs.diagnosis.log_processes import STAMPS_ERR_MS, Process
 from hindsight.udfs.diagnosis.logged_ownership import (
     NO_CLIENT_LOG,
@@ -78,7 +78,7 @@ def members_of(walks: list[ProcessWalk], consumes: Consumes, signs: list[Sign]) 
     pairs |= {(key.consumer_group, key.client_id) for walk in walks for key in walk.said if key.client_id}
     home: dict[str, ProcessWalk] = {}
     for walk in walks:
-        for client_id in _named(walk):
+        for client_id in clients_named(walk.process.events):
             home[client_id] = walk  # of several the last: the order is by log and process id
     return [_member(*pair, home.get(pair[1]), consumes, signs) for pair in sorted(pairs)]
 
@@ -100,7 +100,7 @@ def same_ids(walks: list[ProcessWalk]) -> list[SameId]:
     """Client ids that run in two processes at once, for longer than stamps may err."""
     runs: dict[str, list[tuple[int, int, ProcessWalk]]] = {}
     for walk in walks:
-        for client_id in _named(walk):
+        for client_id in clients_named(walk.process.events):
             lives, stopped = walk.process.lives_of(client_id), walk.stopped.get(client_id)
             first = min(one.at for one in walk.process.events if one.row.get("client_id") == client_id)
             if lives:
@@ -115,10 +115,6 @@ def same_ids(walks: list[ProcessWalk]) -> list[SameId]:
                     named = tuple((one.process.log, one.process.pid) for one in (walk, other))
                     found.append(SameId(client_id, tuple(sorted(groups)), named, *both))
     return found
-
-
-def _named(walk: ProcessWalk) -> set[str]:
-    return {str(one.row["client_id"]) for one in walk.process.events if one.row.get("client_id")}
 
 
 def _member(group: str, client_id: str, walk: ProcessWalk | None, consumes: Consumes, signs: list[Sign]) -> Member:

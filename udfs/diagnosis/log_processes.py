@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, Event, LogFindings, Stretch, joined
+from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, Event, LogFindings, Stretch, clients_named, joined
 from hindsight.udfs.logs.log_wrappers import log_of
 
 _OVERLAP_MS = 1000  # of parts that follow each other: threads write out of order, and stamps may be of whole seconds
@@ -79,7 +79,7 @@ def _span(log: LogFindings) -> Stretch:
 
 def _is_shared(events: list[Event]) -> bool:
     """Whether clients of several processes wrote: a process numbers its clients from 0, and ids may hold its number."""
-    named = {str(one.row["client_id"]) for one in events if one.row.get("client_id")}
+    named = clients_named(events)
     of_pid = {(found["address"], found["pid"]) for name in named if (found := _OF_PID.fullmatch(name))}
     return len(of_pid) > 1 or any(_is_of_a_second(one, events) for one in events if one.row.get("is_first_of_process"))
 
@@ -150,10 +150,9 @@ def _is_its_own(one: Event) -> bool:
 
 def consumes_of(logs: Iterable[LogFindings]) -> Mapping[tuple[str, str], tuple[str, str]]:
     """By client id and group, consume type and message model, as clients and brokers say; the last by name wins."""
-    found = {}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
     for log in logs:
-        for one in sorted(log.consumes):
-            found[one.client_id, one.consumer_group] = (one.consume_type, one.message_model)
+        found |= {(client, group): (of, model) for client, group, of, model in sorted(log.consumes)}
         for event in log.memberships:
             if event.kind == "consumer_connected":
                 row = event.row

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from hindsight.udfs.diagnosis.log_findings import Event
-from hindsight.udfs.diagnosis.logged_troubles import Isolation, Tally, isolations_of
+from hindsight.udfs.diagnosis.logged_troubles import Isolation, Tally, isolations_of, tallied
+from hindsight.udfs.logs.broker_log_lines import ISOLATIONS
 
 Memberships = Iterable[tuple[str, Event]]
 AT_NAME_SERVERS = (
     "broker_expired", "broker_channel_destroyed", "broker_unregistered", "topic_unregistered", "broker_registered",
 )  # fmt: skip
-_ISOLATIONS = ("broker_isolated", "broker_unreachable", "broker_reachable")
 
 
 class SubscriptionChange(NamedTuple):
@@ -86,11 +86,11 @@ def by_brokers(memberships: Memberships) -> ByBrokers:
 
 
 def _at_name_servers(memberships: Memberships) -> list[AtNameServer]:
-    seen: dict[tuple[str, str, str], Tally] = {}
-    for name_server, one in memberships:
-        if one.kind in AT_NAME_SERVERS:
-            subject = str(one.row.get("broker_address") or one.row.get("topic"))
-            seen.setdefault((name_server, one.kind, subject), Tally()).add(one.at, None)
+    seen: dict[tuple[str, str, str], Tally] = tallied(
+        ((name_server, one.kind, str(one.row.get("broker_address") or one.row.get("topic"))), one.at, None)
+        for name_server, one in memberships
+        if one.kind in AT_NAME_SERVERS
+    )
     return [AtNameServer(*key, tally) for key, tally in seen.items()]
 
 
@@ -146,7 +146,7 @@ def _gone(memberships: Memberships) -> list[GoneClient]:
 def _isolations(memberships: Memberships) -> list[tuple[str, Isolation]]:
     by_proxy: dict[str, list[Event]] = {}
     for proxy, one in memberships:
-        if one.kind in _ISOLATIONS:
+        if one.kind in ISOLATIONS:
             row = {**one.row, "broker_name": one.row["isolated_broker"]}
             by_proxy.setdefault(proxy, []).append(one._replace(row=row))
     return [(proxy, isolation) for proxy, events in sorted(by_proxy.items()) for isolation in isolations_of(events)]

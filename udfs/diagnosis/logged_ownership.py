@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hindsight.udfs.diagnosis.log_findings import CONSUMER_STOPPED, Event, Stretch, stretch_at
+from hindsight.udfs.diagnosis.log_findings import CONSUMER_STOPPED, Event, Stretch, clients_named, stretch_at
 from hindsight.udfs.diagnosis.log_processes import STAMPS_ERR_MS, Process
 from hindsight.udfs.rebalances.share_ledger import NOT_ADDED, NotTaken
 
@@ -24,6 +24,19 @@ LOG_BEGINS, LOG_SILENT, LOG_ENDS, PART_MISSING = "LOG_BEGINS", "LOG_SILENT", "LO
 PULLS, NOT_SAID_WHETHER_PUSH, WHOSE_NOT_SAID = "PULLS", "NOT_SAID_WHETHER_PUSH", "WHOSE_NOT_SAID"
 RESTARTED = "RESTARTED"
 NO_CLIENT_LOG, NO_RESULT = "NO_CLIENT_LOG", "NO_RESULT"
+# Why it is not known what a client owns, for a person.
+WHY = {
+    LOG_BEGINS: "the log begins later",
+    LOG_SILENT: "its log is silent",
+    LOG_ENDS: "after its last line",
+    PART_MISSING: "a part of the log is missing",
+    RESTARTED: "when it ended before its restart",
+    PULLS: "it pulls, and may leave queues out",
+    NOT_SAID_WHETHER_PUSH: "no line shows whether it takes them",
+    WHOSE_NOT_SAID: "several clients share the log, and the line names none",
+    NO_CLIENT_LOG: "its own log is not here",
+    NO_RESULT: "no line shows its queues",
+}
 _PUSH, _PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
 _BROADCASTING = "BROADCASTING"
 _APPLIED_WITHIN_MS = 1000
@@ -197,7 +210,7 @@ class ProcessWalk:
     def _broadcaster(self, group: str) -> str | None:
         """The client of this process that broadcasts in a group, where it is one and is named."""
         named = {client_id for client_id, of_group in self.consumes if of_group == group}
-        mine = {str(one.row["client_id"]) for one in self.process.events if one.row.get("client_id")}
+        mine = clients_named(self.process.events)
         found = named & mine
         return found.pop() if len(found) == 1 else None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from hindsight.udfs.diagnosis.log_findings import Event
 from hindsight.udfs.diagnosis.log_processes import Process
@@ -49,6 +49,7 @@ CONSUMING = (
 OFFSETS = ("offset_illegal", "offset_fixed", "offset_reset", "offset_went_back")
 _REASON = re.compile(r"\b(?:e|ex|err|error|exception|reason|cause|desc)[:=] ?", re.IGNORECASE)
 Subject = tuple[str | int | bool | tuple[str, ...] | None, ...]
+_Counted = TypeVar("_Counted", bound=Subject)
 NO_TIME_MS = 10  # in which no broker need answer
 _THREW = "throw exception"
 
@@ -144,7 +145,7 @@ def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
         process,
         _tally(events, "send_failed", _send, "latency_ms"),
         calls_of(events),
-        _retried(async_retries_of(events, brokers)),
+        _tally(events, "async_send_retried", lambda one: _retried(one, brokers)),
         _tally(events, "member_not_listed", lambda one: _named(one, "consumer_group", "client_id"), "member_count"),
         _locks(events),
         {subject: tally for kind in FAILURES for subject, tally in _failures(events, kind).items()},
@@ -165,11 +166,10 @@ def of_other_clients(events: Iterable[Event]) -> dict[Subject, Tally]:
     By language, kind, group, topic, client, broker, its address or the endpoints, queue, response code and reason.
     """
     names = "consumer_group", "topic", "client_id", "broker_name", "broker_address", "queue_id", "response_code"
-    found: dict[Subject, Tally] = {}
-    for one in sorted(events, key=lambda one: one.at):
-        subject = (one.row["language"], one.kind, *_named(one, *names), _reason(one))
-        found.setdefault(subject, Tally()).add(one.at, one.row.get("latency_ms"))
-    return found
+    return tallied(
+        ((one.row["language"], one.kind, *_named(one, *names), _reason(one)), one.at, one.row.get("latency_ms"))
+        for one in sorted(events, key=lambda one: one.at)
+    )
 
 
 def _reason(one: Event) -> str | None:
@@ -208,21 +208,37 @@ def _isolate(found: list[Isolation], open_at: dict[tuple[str, str], int], broker
         found.append(Isolation(broker, "isolated", one.at, until, 1))
 
 
+def tallied(counted: Iterable[tuple[_Counted, int, int | None]]) -> dict[_Counted, Tally]:
+    """Subjects with instants and figures, counted by subject in order of appearance."""
+    found: dict[_Counted, Tally] = {}
+    for subject, at, figure in counted:
+        found.setdefault(subject, Tally()).add(at, figure)
+    return found
+
+
+def most_first(tallies: Mapping[Subject, Tally]) -> dict[Subject, Tally]:
+    """The same, the most frequent first."""
+    return dict(sorted(tallies.items(), key=lambda item: (-item[1].count, str(item[0]))))
+
+
+def joined_tallies(several: Iterable[Mapping[Subject, Tally]]) -> dict[Subject, Tally]:
+    """What several count of the same subjects, together."""
+    found: dict[Subject, Tally] = {}
+    for tallies in several:
+        for subject, tally in tallies.items():
+            found.setdefault(subject, Tally()).join(tally)
+    return found
+
+
 def _tally(
     events: Iterable[Event], kind: str, subject: Callable[[Event], Subject], figure: str = ""
 ) -> dict[Subject, Tally]:
-    found: dict[Subject, Tally] = {}
-    for one in events:
-        if one.kind == kind:
-            found.setdefault(subject(one), Tally()).add(one.at, one.row.get(figure))
-    return dict(sorted(found.items(), key=lambda item: (-item[1].count, str(item[0]))))
+    return most_first(tallied((subject(one), one.at, one.row.get(figure)) for one in events if one.kind == kind))
 
 
-def _retried(retries: Iterable[AsyncRetry]) -> dict[Subject, Tally]:
-    found: dict[Subject, Tally] = {}
-    for one in retries:
-        found.setdefault(one[1:], Tally()).add(one.at, None)
-    return dict(sorted(found.items(), key=lambda item: (-item[1].count, str(item[0]))))
+def _retried(one: Event, brokers: Mapping[str, str]) -> Subject:
+    address = one.row.get("failed_address")
+    return brokers.get(address or ""), address, *_error(one), one.row.get("broker_name")
 
 
 def _given_up(one: Event) -> Subject:
@@ -310,20 +326,6 @@ class LoggedCall(NamedTuple):
     may_be_stored_twice: bool
 
 
-class AsyncRetry(NamedTuple):
-    """An attempt of an ASYNC send that failed, and the broker that was tried next.
-
-    ``broker_name``: of who failed, where lines give its address a name.
-    """
-
-    at: int
-    broker_name: str | None
-    address: str | None
-    response_code: int | None
-    exception: str | None
-    next_broker: str | None
-
-
 def calls_of(events: Iterable[Event]) -> list[LoggedCall]:
     """The calls of a process whose attempts name them, by their first failed attempt."""
     by_call: dict[int, list[Event]] = {}
@@ -368,22 +370,6 @@ def _used_up_by(attempts: tuple[LoggedAttempt, ...]) -> str | None:
     without = next((i for i, one in enumerate(attempts) if one.had_no_time), 0)
     slowest = max(attempts[:without], key=lambda one: one.latency_ms or 0, default=None)
     return slowest.broker_name if slowest is not None and slowest.latency_ms else None
-
-
-def async_retries_of(events: Iterable[Event], brokers: Mapping[str, str]) -> list[AsyncRetry]:
-    """The failed attempts of ASYNC sends; ``brokers``: names by address."""
-    return [
-        AsyncRetry(
-            one.at,
-            brokers.get(one.row.get("failed_address", "")),
-            one.row.get("failed_address"),
-            one.row.get("response_code"),
-            short_name(one.row.get("exception")),
-            one.row.get("broker_name"),
-        )
-        for one in events
-        if one.kind == "async_send_retried"
-    ]
 
 
 def short_name(exception: str | None) -> str | None:

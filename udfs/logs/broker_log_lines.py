@@ -49,114 +49,80 @@ _SUBSCRIPTION = r"SubscriptionData \[(?P<subscription>.*+)"
 TEMPLATES: tuple[Template, ...] = (
     template(
         "consumer_connected",
-        "new consumer connected, ",
-        rf"new consumer connected, group: {_GROUP} (?P<consume_type>[A-Z_]++) (?P<message_model>[A-Z_]++) "
+        rf"new consumer connected, (?#)group: {_GROUP} (?P<consume_type>[A-Z_]++) (?P<message_model>[A-Z_]++) "
         rf"channel: {_CHANNEL}",
     ),
     template(
         "consumer_unregistered",
-        "unregister a consumer[",
         rf"unregister a consumer\[(?P<client_group>[^\]]++)\] from consumerGroupInfo {_CHANNEL}",
     ),
     template(
-        "consumer_group_removed",
-        "unregister consumer ok, ",
-        rf"unregister consumer ok, no any connection, and remove consumer group, {_GROUP}",
+        "consumer_group_removed", rf"unregister consumer ok, (?#)no any connection, and remove consumer group, {_GROUP}"
     ),
     template(
         "consumer_channel_closed",
-        "NETTY EVENT: remove not active channel[",
-        rf"NETTY EVENT: remove not active channel\[{_CHANNEL}\] from ConsumerGroupInfo groupChannelTable, "
+        rf"NETTY EVENT: remove not active channel\[(?#){_CHANNEL}\] from ConsumerGroupInfo groupChannelTable, "
         rf"consumer group: {_GROUP}",
     ),
     template(
         "consumer_channel_expired",
-        "SCAN: remove expired channel from ConsumerManager",
-        r"SCAN: remove expired channel from ConsumerManager consumerTable(?P<all_clear>, all clear, |\. )"
+        r"SCAN: remove expired channel from ConsumerManager(?#) consumerTable(?P<all_clear>, all clear, |\. )"
         r"(?:channel=(?P<address>[^ ,]++), )?consumerGroup=(?P<client_group>[^ ]++)",
     ),
     template(
         "consumer_id_changed",
-        "[BUG] consumer channel exist in broker, but clientId not equal. ",
-        rf"\[BUG\] consumer channel exist in broker, but clientId not equal\. GROUP: {_GROUP} "
+        rf"\[BUG\] consumer channel exist in broker, but clientId not equal\. (?#)GROUP: {_GROUP} "
         rf"OLD: (?P<ignored>.*?)NEW: {_CHANNEL} ?",
     ),
     template(
         "consumer_id_changed",
-        "ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, ",
-        r"ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, "
+        r"ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, (?#)"
         rf"group=(?P<client_group>[^,]++), old clientChannelInfo=(?P<ignored>.*?), new clientChannelInfo={_CHANNEL}",
     ),
-    template(
-        "subscription_added",
-        "subscription changed, add new topic, ",
-        rf"subscription changed, add new topic, group: {_GROUP} {_SUBSCRIPTION}",
-    ),
+    template("subscription_added", rf"subscription changed, add new topic, (?#)group: {_GROUP} {_SUBSCRIPTION}"),
     template(
         "subscription_removed",
-        "subscription changed, group: ",
         rf"subscription changed, group: {_GROUP} remove topic (?P<topic>[^ ]++) {_SUBSCRIPTION}",
         mark=" remove topic ",
     ),
     template(
         "subscription_changed",
-        "subscription changed, group: ",
         rf"subscription changed, group: {_GROUP} OLD: SubscriptionData \[(?P<old_subscription>.*?)\] "
         rf"NEW: {_SUBSCRIPTION}",
         mark=" OLD: ",
     ),
+    template("producer_connected", rf"new producer connected, (?#)group: {_GROUP} channel: {_CHANNEL}"),
     template(
-        "producer_connected",
-        "new producer connected, ",
-        rf"new producer connected, group: {_GROUP} channel: {_CHANNEL}",
-    ),
-    template(
-        "producer_group_removed",
-        "unregister a producer group[",
-        r"unregister a producer group\[(?P<client_group>[^\]]++)\] from groupChannelTable",
+        "producer_group_removed", r"unregister a producer group\[(?P<client_group>[^\]]++)\] from groupChannelTable"
     ),
     template(
         "producer_unregistered",
-        "unregister a producer[",
         rf"unregister a producer\[(?P<client_group>[^\]]++)\] from groupChannelTable {_CHANNEL}",
     ),
     template(
         "producer_channel_closed",
-        "NETTY EVENT: remove channel[",
-        rf"NETTY EVENT: remove channel\[{_CHANNEL}\]\[(?P<address>[^\]]*+)\] from ProducerManager groupChannelTable, "
-        rf"producer group: {_GROUP}",
+        rf"NETTY EVENT: remove channel\[(?#){_CHANNEL}\]\[(?P<address>[^\]]*+)\] from ProducerManager "
+        rf"groupChannelTable, producer group: {_GROUP}",
     ),
     template(
         "producer_channel_expired",
-        "SCAN: remove expired channel[",
         r"SCAN: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager groupChannelTable, "
         rf"producer group name: {_GROUP}",
     ),
     template(
         "producer_channel_expired",
-        "ProducerManager#scanNotActiveChannel: remove expired channel[",
         r"ProducerManager#scanNotActiveChannel: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager "
         rf"groupChannelTable, producer group name: {_GROUP}",
     ),
     template(
         "producer_channel_expired",
-        "SCAN: remove expired channel from ProducerManager",
-        r"SCAN: remove expired channel from ProducerManager groupChannelTable(?P<all_clear>, all clear, )"
+        r"SCAN: remove expired channel from ProducerManager(?#) groupChannelTable(?P<all_clear>, all clear, )"
         r"group=(?P<client_group>[^ ]++)",
     ),
-    template(
-        "group_not_known",
-        "getConsumerGroupInfo failed, ",
-        rf"getConsumerGroupInfo failed, {_GROUP} (?P<address>[^ ]++)",
-    ),
-    template(
-        "group_without_clients",
-        "getAllClientId failed, ",
-        rf"getAllClientId failed, {_GROUP} (?P<address>[^ ]++)",
-    ),
+    template("group_not_known", rf"getConsumerGroupInfo failed, {_GROUP} (?P<address>[^ ]++)"),
+    template("group_without_clients", rf"getAllClientId failed, {_GROUP} (?P<address>[^ ]++)"),
     template(
         "assignment_failed",
-        "QueryLoad: no assignment for group[",
         r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\](?: |, the )topic\[(?P<topic>[^\]]++)\]"
         r"(?:, get consumer id list failed|, allocate message queue exception\. (?P<ignored>.*+)| does not exist\.)",
     ),
@@ -167,136 +133,78 @@ _MQ = (
 )
 _ID = r"(?P<client_id>[^, ]++)"
 _HOLDER = r"(?P<held_by>[^, ]++)"
-_IN_LOCK = r"group=(?P<client_group>[^, ]++)"
+_IN_LOCK = r"(?#)group=(?P<client_group>[^, ]++)"
 _LOCKS = "RebalanceLockManager#"
 
 
 def _locks() -> Iterator[Template]:
     """Lines of lock.log, in the words of 4.0.0 to 4.9.7 and of 5.0.0 on."""
     for by in ("tryLock", "tryLockBatch"):
-        old, new = f"{by}, message queue ", f"{_LOCKS}{by}: "
-        of_old, last = rf"Group: {_GROUP} ", rf"NewClientId: {_ID} {_MQ}"
-        of_new = rf"{_IN_LOCK}, mq={_MQ}, "
-        yield template("queue_locked", f"{old}not locked, I got it. ", rf"{old}not locked, I got it\. {of_old}{last}")
-        yield template(
-            "lock_taken_over",
-            f"{old}lock expired, I got it. ",
-            rf"{old}lock expired, I got it\. {of_old}OldClientId: {_HOLDER} {last}",
-        )
-        yield template(
-            "lock_refused",
-            f"{old}locked by other client. ",
-            rf"{old}locked by other client\. {of_old}OtherClientId: {_HOLDER} {last}",
-        )
-        yield template(
-            "queue_locked",
-            f"{new}lock a message ",
-            rf"{new}lock a message (?:queue )?+which has not been locked yet, {_IN_LOCK}, clientId={_ID}, mq={_MQ}",
-        )
-        yield template(
-            "lock_taken_over",
-            f"{new}try to lock a expired message queue, ",
-            rf"{new}try to lock a expired message queue, {of_new}old client id={_HOLDER}, new client id={_ID}",
-        )
-        yield template(
-            "lock_refused",
-            f"{new}message queue has been locked by other client, ",
-            rf"{new}message queue has been locked by other client, {of_new}locked client id={_HOLDER}, "
-            rf"current client id={_ID}",
-        )
-    yield template("queue_unlocked", "unlockBatch, Group: ", rf"unlockBatch, Group: {_GROUP} {_MQ} {_ID}")
+        old, new = f"{by}, message queue", f"{_LOCKS}{by}:"
+        of_old, last = rf"(?#)Group: {_GROUP}", rf"NewClientId: {_ID} {_MQ}"
+        of_new = rf"{_IN_LOCK}, mq={_MQ}"
+        unlocked = rf"(?#)(?:queue )?+which has not been locked yet, {_IN_LOCK}, clientId={_ID}, mq={_MQ}"
+        clients = rf"locked client id={_HOLDER}, current client id={_ID}"
+        taken, refused = "try to lock a expired message queue", "message queue has been locked by other client"
+        yield template("queue_locked", rf"{old} not locked, I got it\. {of_old} {last}")
+        yield template("lock_taken_over", rf"{old} lock expired, I got it\. {of_old} OldClientId: {_HOLDER} {last}")
+        yield template("lock_refused", rf"{old} locked by other client\. {of_old} OtherClientId: {_HOLDER} {last}")
+        yield template("queue_locked", rf"{new} lock a message {unlocked}")
+        yield template("lock_taken_over", rf"{new} {taken}, {of_new}, old client id={_HOLDER}, new client id={_ID}")
+        yield template("lock_refused", rf"{new} {refused}, {of_new}, {clients}")
+    yield template("queue_unlocked", rf"unlockBatch, Group: {_GROUP} {_MQ} {_ID}")
     yield template(
-        "unlock_refused",
-        "unlockBatch, but mq locked by other client: ",
-        rf"unlockBatch, but mq locked by other client: {_HOLDER}, Group: {_GROUP} {_MQ} {_ID}",
+        "unlock_refused", rf"unlockBatch, but mq locked by other client: {_HOLDER}, Group: {_GROUP} {_MQ} {_ID}"
     )
-    yield template(
-        "unlock_refused",
-        "unlockBatch, but mq not locked, ",
-        rf"unlockBatch, but mq not locked, Group: {_GROUP} {_MQ} {_ID}",
-    )
-    new = f"{_LOCKS}unlockBatch: "
+    yield template("unlock_refused", rf"unlockBatch, but mq not locked, (?#)Group: {_GROUP} {_MQ} {_ID}")
+    new = f"{_LOCKS}unlockBatch:"
     of_client = rf"{_IN_LOCK}, clientId={_ID}, mqs?={_MQ}"
-    yield template("queue_unlocked", f"{new}unlock mq, ", rf"{new}unlock mq, {of_client}")
-    yield template("unlock_refused", f"{new}mq not locked, ", rf"{new}mq not locked, {of_client}")
-    yield template(
-        "unlock_refused",
-        f"{new}mq locked by other client, ",
-        rf"{new}mq locked by other client, {_IN_LOCK}, locked clientId={_HOLDER}, current clientId={_ID}, mqs={_MQ}",
-    )
+    clients = rf"locked clientId={_HOLDER}, current clientId={_ID}"
+    yield template("queue_unlocked", rf"{new} unlock mq, {of_client}")
+    yield template("unlock_refused", rf"{new} mq not locked, {of_client}")
+    yield template("unlock_refused", rf"{new} mq locked by other client, {_IN_LOCK}, {clients}, mqs={_MQ}")
 
 
 # Of proxies: a client that is gone, what was kept for it, and the fault table of its own (sendLatencyEnable).
 _PROXY: tuple[Template, ...] = (
     template(
         "proxy_handles_cleared",
-        "clear handle of this client when client unregister. ",
-        r"clear handle of this client when client unregister\. group:(?P<client_group>[^, ]++), "
+        r"clear handle of this client when client unregister\. (?#)group:(?P<client_group>[^, ]++), "
         rf"clientChannelInfo:{_CHANNEL}",
     ),
     template(
         "proxy_client_gone",
-        "remove grpc channel when client unregister. ",
-        r"remove grpc channel when client unregister\. group:(?P<client_group>[^, ]++), "
+        r"remove grpc channel when client unregister\. (?#)group:(?P<client_group>[^, ]++), "
         rf"clientChannelInfo:{_CHANNEL}, removed:(?P<ignored>true|false)",
     ),
     template(
-        "proxy_client_gone",
-        "remove remoting channel when client unregister. ",
-        rf"remove remoting channel when client unregister\. clientChannelInfo:{_CHANNEL}",
+        "proxy_client_gone", rf"remove remoting channel when client unregister\. (?#)clientChannelInfo:{_CHANNEL}"
     ),
-    template(
-        "broker_isolated",
-        " will be isolated for ",
-        r"(?P<isolated_broker>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\.",
-    ),
+    template("broker_isolated", r"(?P<isolated_broker>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\."),
     template(
         "broker_unreachable",
-        " is unreachable, it will not be used",
-        r"(?P<isolated_broker>[^ ]++) is unreachable, it will not be used until it's reachable",
+        r"(?P<isolated_broker>[^ ]++) is unreachable, it will not be used(?#) until it's reachable",
     ),
-    template(
-        "broker_reachable",
-        " is reachable now, then it can be used",
-        r"(?P<isolated_broker>[^ ]++) is reachable now, then it can be used\.",
-    ),
+    template("broker_reachable", r"(?P<isolated_broker>[^ ]++) is reachable now, then it can be used(?#)\."),
 )
 _AT_NAME_SERVER = r"(?:BrokerIdentityInfo \[clusterName=[^,\[\]]*+, brokerAddr=)?(?P<broker_address>[^, \[\]]++)\]?"
 # Of name servers: brokers that come and go there, and topics that no broker has any more.
 _NAME_SERVER: tuple[Template, ...] = (
-    template(
-        "broker_registered",
-        "new broker registered, ",
-        rf"new broker registered, {_AT_NAME_SERVER} HASer(?:ver|vice): (?P<ignored>.*+)",
-    ),
-    template(
-        "broker_unregistered",
-        "unregisterBroker, remove from brokerLiveTable OK, ",
-        rf"unregisterBroker, remove from brokerLiveTable OK, {_AT_NAME_SERVER}",
-    ),
-    template(
-        "broker_expired",
-        "The broker channel expired, ",
-        rf"The broker channel expired, {_AT_NAME_SERVER} (?P<duration_ms>\d{{1,18}}+)ms",
-    ),
+    template("broker_registered", rf"new broker registered, {_AT_NAME_SERVER} HASer(?:ver|vice): (?P<ignored>.*+)"),
+    template("broker_unregistered", rf"unregisterBroker, remove from brokerLiveTable OK, {_AT_NAME_SERVER}"),
+    template("broker_expired", rf"The broker channel expired, {_AT_NAME_SERVER} (?P<duration_ms>\d{{1,18}}+)ms"),
     template(
         "broker_channel_destroyed",
-        "the broker's channel destroyed, ",
         r"the broker's channel destroyed, "
         r"(?:submit the unregister request at once, broker info: .{0,1000}?brokerAddr='?)?+"
         r"(?P<broker_address>[^, '\[\]{}]++)(?P<ignored>.*+)",
     ),
     template(
         "topic_unregistered",
-        "remove topic[",
         r"remove topic\[(?P<topic>[^ \[\]]++)\] all queue, from topicQueueTable, because channel destroyed",
         mark="] all queue, from topicQueueTable",
     ),
-    template(
-        "topic_unregistered",
-        "removeTopicByBrokerName, remove the topic all queue ",
-        r"removeTopicByBrokerName, remove the topic all queue (?P<topic>[^ ]++)",
-    ),
+    template("topic_unregistered", r"removeTopicByBrokerName, remove the topic all queue (?P<topic>[^ ]++)"),
 )
 TEMPLATES += (*_locks(), *_PROXY, *_NAME_SERVER)
 _NEEDLES = (

@@ -17,95 +17,69 @@ from typing import Any
 
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, java_number
 from hindsight.udfs.logs.consuming_templates import CONSUMING, PULL_REQUEST
+from hindsight.udfs.logs.consuming_templates import GROUP as _G
+from hindsight.udfs.logs.consuming_templates import QUEUE as _MQ
 from hindsight.udfs.logs.grpc_client_logs import GRPC_NEEDLES
 from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, holds_any, read_message, template
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped
 from hindsight.udfs.logs.other_client_logs import may_be_foreign
 
-_G = r"(?P<consumer_group>[^, ]++)"
-
-_MQ = (
-    r"MessageQueue \[topic=(?P<topic>[^,\[\]]++), brokerName=(?P<broker_name>[^,\[\]]++), "
-    r"queueId=(?P<queue_id>-?\d{1,10}+)\]"
-)
-
 _REST = r"(?P<detail>.*+)"
-
 # 4.4.0 leaves out the broker's id where the heartbeat failed.
 _BEAT = r"send heart beat to broker\[(?P<broker_name>[^ ]++) (?:\d++ )?(?P<broker_address>[^ \]]++)\]"
-
-_SENT = r"sendKernelImpl exception, (?P<detail>resend at once|throw exception), InvokeID: "
+_THEN = "(?#)(?P<detail>resend at once|throw exception)"
 
 # "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on), with its own reader.
 RESULTS: tuple[Template, ...] = (
-    template("rebalance_result", "client rebalanced result changed. allocateMessageQueueStrategyName=", ".*+"),
-    template("rebalance_result", "rebalanced result changed. allocateMessageQueueStrategyName=", ".*+"),
+    template("rebalance_result", r"client rebalanced result changed\. allocateMessageQueueStrategyName=.*+"),
+    template("rebalance_result", r"rebalanced result changed\. allocateMessageQueueStrategyName=.*+"),
 )
 
 # Tried in this order among those whose ``starts`` begins with the same word.
 TEMPLATES: tuple[Template, ...] = (
     # Queues of a consumer
-    template(
-        "queue_added", "doRebalance, ", rf"doRebalance, {_G}, (?P<detail>add a new mq), {_MQ}", mark=", add a new mq, "
+    template("queue_added", rf"doRebalance, {_G}, (?P<detail>add a new mq), {_MQ}", mark=", add a new mq, "),
+    template(  # through 4.9.8
+        "queue_began", rf"doRebalance, [^, ]++, add a new pull request {PULL_REQUEST}", mark=", add a new pull request "
     ),
-    template(
-        "queue_began",  # through 4.9.8
-        "doRebalance, ",
-        rf"doRebalance, [^, ]++, add a new pull request {PULL_REQUEST}",
-        mark=", add a new pull request ",
-    ),
-    template(
-        "queue_added",
-        "doRebalance, ",
-        rf"doRebalance, {_G}, (?P<detail>add a new pop mq), {_MQ}",
-        mark=", add a new pop mq, ",
-    ),
+    template("queue_added", rf"doRebalance, {_G}, (?P<detail>add a new pop mq), {_MQ}", mark=", add a new pop mq, "),
     template(
         "lock_failed",
-        "doRebalance, ",
         rf"doRebalance, {_G}, (?P<detail>add a new mq failed), {_MQ}, because lock failed",
         mark=", because lock failed",
     ),
     template(
         "queue_add_failed",
-        "doRebalance, ",
         rf"doRebalance, {_G}, (?P<detail>add new mq failed|compute offset failed), {_MQ}",
         mark=" failed, M",
     ),
     template(
         "queue_removed",
-        "doRebalance, ",
         rf"doRebalance, {_G}, (?P<detail>(?:truncateMessageQueueNotMyTopic )?remove unnecessary(?: pop)? mq), {_MQ}",
         mark="remove unnecessary ",
     ),
     template(
-        "queue_kept",
-        "doRebalance, ",
-        rf"doRebalance, {_G}, (?P<detail>mq (?:pop )?already exists), {_MQ}",
-        mark=" already exists, ",
+        "queue_kept", rf"doRebalance, {_G}, (?P<detail>mq (?:pop )?already exists), {_MQ}", mark=" already exists, "
     ),
     template(
         "queue_pull_expired",
-        "[BUG]doRebalance, ",
         rf"\[BUG\]doRebalance, {_G}, (?P<detail>(?:try )?remove unnecessary(?: pop)? mq), {_MQ}, "
         r"because (?:pull|pop) is pause, so try to fixed it",
     ),
     template(
         "queue_dropped",
-        "the pull request[PullRequest ",
-        rf"the pull request\[PullRequest \[consumerGroup={_G}, messageQueue={_MQ}, (?P<detail>[^\]]*+)\]\] "
+        rf"the pull request\[PullRequest (?#)\[consumerGroup={_G}, messageQueue={_MQ}, (?P<detail>[^\]]*+)\]\] "
         r"is dropped\.",
         mark="is dropped.",
     ),
     template(
         "queue_dropped",
-        "the pop request[PopRequest ",
-        r"the pop request\[PopRequest \[topic=[^,\[\]]*+, "
+        r"the pop request\[PopRequest (?#)\[topic=[^,\[\]]*+, "
         rf"consumerGroup={_G}, messageQueue={_MQ}\]\] is dropped\.",
         mark="is dropped.",
     ),
     *(
-        template("queue_dropped", starts, rf"{starts}(?:\(pop\))?\.(?: group={_G},?)? ?(?:messageQueue=)?{_MQ}")
+        template("queue_dropped", rf"{starts}(?:\(pop\))?\.(?: group={_G},?)? ?(?:messageQueue=)?{_MQ}")
         for starts in (
             "the message queue not be able to consume, because it's dropped",
             "run, the message queue not be able to consume, because it's dropped",
@@ -115,259 +89,175 @@ TEMPLATES: tuple[Template, ...] = (
         )
     ),
     template(
-        "queue_dropped",
-        "Fix Offset, ",
-        rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}",
-        mark="MessageQueue [topic=",
+        "queue_dropped", rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}", mark="MessageQueue [topic="
     ),
     template(
         "unlock_blocked",
-        "[WRONG]mq is consuming",
-        rf"\[WRONG\]mq is consuming, so can not unlock it, {_MQ}\. maybe hanged for a while, {_REST}",
+        rf"\[WRONG\]mq is consuming(?#), so can not unlock it, {_MQ}\. maybe hanged for a while, {_REST}",
         mark="MessageQueue [topic=",
     ),
-    template("lock_failed", "the message queue lock Failed", rf"the message queue lock Failed, {_G} {_MQ}"),
-    template("lock_failed", "message queue lock Failed", rf"message queue lock Failed, {_G} {_MQ}"),  # 5.0.0-PREVIEW on
-    template("lock_acquired", "the message queue lock OK", rf"the message queue lock OK, {_G} {_MQ}"),
-    template("lock_acquired", "message queue lock OK", rf"message queue lock OK, {_G} {_MQ}"),
-    template("lock_failed", "the message queue locked Failed", rf"the message queue locked Failed, Group: {_G} {_MQ}"),
-    template("lock_acquired", "the message queue locked OK", rf"the message queue locked OK, Group: {_G} {_MQ}"),
+    template("lock_failed", rf"the message queue lock Failed(?#), {_G} {_MQ}"),
+    template("lock_failed", rf"message queue lock Failed(?#), {_G} {_MQ}"),  # 5.0.0-PREVIEW on
+    template("lock_acquired", rf"the message queue lock OK(?#), {_G} {_MQ}"),
+    template("lock_acquired", rf"message queue lock OK(?#), {_G} {_MQ}"),
+    template("lock_failed", rf"the message queue locked Failed(?#), Group: {_G} {_MQ}"),
+    template("lock_acquired", rf"the message queue locked OK(?#), Group: {_G} {_MQ}"),
     template(
         "queue_unlocked",
-        "unlock messageQueue. ",
-        rf"unlock messageQueue\. group:{_G}, clientId:(?P<client_id>[^, ]++), mq:{_MQ}",
+        rf"unlock messageQueue\. (?#)group:{_G}, clientId:(?P<client_id>[^, ]++), mq:{_MQ}",
         mark="MessageQueue [topic=",
     ),
     # A rebalance and what kept it from happening
     template(
         "queues_assigned",
-        "broker rebalanced result changed. ",
-        rf"broker rebalanced result changed\. allocateMessageQueueStrategyName=(?P<strategy>[^,]*+), group={_G}, "
+        rf"broker rebalanced result changed\. (?#)allocateMessageQueueStrategyName=(?P<strategy>[^,]*+), group={_G}, "
         r"topic=(?P<topic>[^, ]++), clientId=(?P<client_id>[^, ]++), assignmentSet=(?P<queues>.*+)",
     ),
     template(
         "broadcast_queues_changed",
-        "messageQueueChanged ",
-        r"messageQueueChanged (?P<consumer_group>[^ ]++) "
-        r"(?P<topic>[^ ]++) (?P<queues>.*+)",
+        r"messageQueueChanged (?P<consumer_group>[^ ]++) (?P<topic>[^ ]++) (?P<queues>.*+)",
     ),
     template(
         "member_not_listed",
-        "[BUG] ConsumerGroup: ",
         r"\[BUG\] ConsumerGroup: (?P<consumer_group>[^ ]++) The consumerId: (?P<client_id>[^ ]++) not in cidAll: "
         r"\[(?P<members>.*+)(?<=\])",
     ),
     template(
         "members_changed",
-        "receive broker's notification[",
         r"receive broker's notification\[(?P<broker_address>[^\]]*+)\], the consumer group: (?P<consumer_group>[^ ]++) "
         r"changed, rebalance immediately",
     ),
     template(
         "member_list_failed",
-        "getConsumerIdListByGroup exception",
-        r"getConsumerIdListByGroup exception, (?P<broker_address>[^ ]++) (?P<consumer_group>[^ ]++)",
+        r"getConsumerIdListByGroup exception(?#), (?P<broker_address>[^ ]++) (?P<consumer_group>[^ ]++)",
         traced=True,
     ),
     template(
         "member_list_failed",
-        "doRebalance, ",
         r"doRebalance, (?P<consumer_group>[^, ]++) (?P<topic>[^, ]++), get consumer id list failed",
         mark=", get consumer id list failed",
     ),
     template(
-        "topic_unknown",
-        "doRebalance, ",
-        rf"doRebalance, {_G}, but the topic\[(?P<topic>[^\]]++)\] not exist\.",
-        mark=", but the topic[",
+        "topic_unknown", rf"doRebalance, {_G}, but the topic\[(?P<topic>[^\]]++)\] not exist\.", mark=", but the topic["
     ),
     template(
         "allocation_failed",
-        "AllocateMessageQueueStrategy.allocate Exception",
-        r"AllocateMessageQueueStrategy\.allocate Exception\. allocateMessageQueueStrategyName=(?P<strategy>.*+)",
+        r"AllocateMessageQueueStrategy\.allocate Exception(?#)\. allocateMessageQueueStrategyName=(?P<strategy>.*+)",
         traced=True,
     ),
     template(
         "allocation_failed",
-        "allocate message queue exception",
-        r"allocate message queue exception\. strategy name: (?P<strategy>[^,]*+), ex: ?(?P<detail>.*+)",
+        r"allocate message queue exception(?#)\. strategy name: (?P<strategy>[^,]*+), ex: ?(?P<detail>.*+)",
         traced=True,
     ),
-    template("rebalance_failed", "rebalanceByTopic Exception", r"rebalanceByTopic Exception", traced=True),
-    template("rebalance_failed", "rebalance Exception", r"rebalance Exception", traced=True),
-    template(
-        "rebalance_applied",
-        " Rebalance changed, also update version: ",
-        r"(?P<topic>[^ ]++) Rebalance changed, also update version: (?P<detail>.*+)",
-    ),
+    template("rebalance_failed", r"rebalanceByTopic Exception", traced=True),
+    template("rebalance_failed", r"rebalance Exception", traced=True),
+    template("rebalance_applied", r"(?P<topic>[^ ]++) Rebalance changed, also update version: (?P<detail>.*+)"),
     # Routes
     template(
         "route_changed",
-        "the topic[",
         r"the topic\[(?P<topic>[^\]]++)\] route info changed, old\[.*? ?,new\[(?P<route>(?:TopicRouteData|null).*+)",
         mark="] route info changed, old[",
     ),
     template(
         "route_missing",
-        "get Topic [",
         r"get Topic \[(?P<topic>[^\]]++)\] RouteInfoFromNameServer is not exist value",
         mark="] RouteInfoFromNameServer is not exist value",
     ),
     template(
         "route_read_failed",
-        "updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, Topic: ",
         r"updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, "
         r"Topic: (?P<topic>[^ .]++)(?:\. \[(?P<client_id>[^\]]++)\])?",
     ),
-    template(
-        "route_read_failed",
-        "updateTopicRouteInfoFromNameServer Exception",
-        r"updateTopicRouteInfoFromNameServer Exception",
-        traced=True,
-    ),
+    template("route_read_failed", r"updateTopicRouteInfoFromNameServer Exception", traced=True),
     template(
         "broker_offline",
-        "the broker addr[",
         r"the broker addr\[(?P<broker_name>[^ \]]++) (?P<broker_address>[^\]]++)\] is offline, remove it",
         mark="] is offline, remove it",
     ),
     template(
         "broker_offline",
-        "the broker[",
         r"the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it",
         mark="] name's host is offline, remove it",
     ),
     # Heartbeats
     template(
         "heartbeat_sent",
-        "send heart beat to broker[",
         r"send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] success",
         mark="] success",
     ),
-    *(
-        template("heartbeat_failed", f"{by}send heart beat to broker[", rf"{by}{_BEAT} {_REST}", traced=True)
-        for by in ("", "sendHeartbeatToAllBrokerV2 ")
-    ),
+    *(template("heartbeat_failed", rf"{by}{_BEAT} {_REST}", traced=True) for by in ("", "sendHeartbeatToAllBrokerV2 ")),
     # Sends
     template(
         "send_failed",
-        "sendKernelImpl exception, ",
-        rf"{_SENT}(?P<invoke_id>-?\d{{1,19}}+), RT: (?P<latency_ms>-?\d{{1,18}}+)ms, Broker: {_MQ}",
+        rf"sendKernelImpl exception, {_THEN}, InvokeID: (?P<invoke_id>-?\d{{1,19}}+), "
+        rf"RT: (?P<latency_ms>-?\d{{1,18}}+)ms, Broker: {_MQ}",
         mark=", Broker: MessageQueue [",
         traced=True,
     ),
     template(
         "send_failed",
-        "sendKernelImpl exception, ",
-        rf"{_SENT}%s, RT: %sms, Broker: %s",
+        rf"sendKernelImpl exception, {_THEN}, InvokeID: %s, RT: %sms, Broker: %s",
         mark="InvokeID: %s,",
         traced=True,
         lost=True,
     ),
-    template("send_failed", "sendKernelImpl exception", r"sendKernelImpl exception", traced=True, lost=True),
+    template("send_failed", r"sendKernelImpl exception", traced=True, lost=True),
     template(
         "failed_message",
-        "Message{topic='",
         r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}(?P<ignored>.*+)",
     ),
     template(
         "failed_message",
-        "Message [topic=",
         r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}(?P<ignored>.*+)",
     ),
     # 4.9.3 and 5.0.0-ALPHA print the slots themselves.
     template(
         "async_send_retried",
-        "async send msg by retry {}",
-        r"async send msg by retry \{\} times\. topic=\{\}, brokerAddr=\{\}, brokerName=\{\}",
+        r"async send msg by retry \{\}(?#) times\. topic=\{\}, brokerAddr=\{\}, brokerName=\{\}",
         mark=" times. topic=",
         traced=True,
         lost=True,
     ),
     template(
         "async_send_retried",
-        "async send msg by retry ",
         r"async send msg by retry (?P<retry>\d{1,9}+) times\. topic=(?P<topic>[^, ]++), "
         r"brokerAddr=(?P<broker_address>[^, ]++), brokerName=(?P<broker_name>[^, ]++)",
         mark=" times. topic=",
         traced=True,
     ),
+    template("selection_failed", r"Error occurred when selecting message queue", traced=True),
+    template("broker_isolated", r"(?P<broker_name>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\."),
     template(
-        "selection_failed",
-        "Error occurred when selecting message queue",
-        r"Error occurred when selecting message queue",
-        traced=True,
+        "broker_unreachable", r"(?P<broker_name>[^ ]++) is unreachable, it will not be used(?#) until it's reachable"
     ),
-    template(
-        "broker_isolated",
-        " will be isolated for ",
-        r"(?P<broker_name>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\.",
-    ),
-    template(
-        "broker_unreachable",
-        " is unreachable, it will not be used",
-        r"(?P<broker_name>[^ ]++) is unreachable, it will not be used until it's reachable",
-    ),
-    template(
-        "broker_reachable",
-        " is reachable now, then it can be used",
-        r"(?P<broker_name>[^ ]++) is reachable now, then it can be used\.",
-    ),
+    template("broker_reachable", r"(?P<broker_name>[^ ]++) is reachable now, then it can be used(?#)\."),
     # Processes
     template(
         "client_created",
-        "Created a new client Instance, ",
         r"Created a new client Instance, (?:InstanceIndex|FactoryIndex): ?\d++, ClientID: ?(?P<client_id>[^, ]++), "
         r"[^C]*+(?:C(?!lientVersion:)[^C]*+)*(?:ClientVersion:(?P<client_version>[^, ]++))?(?P<ignored>.*+)",
     ),
-    template(
+    template(  # through 4.3.0
         "client_created",
-        "created a new client Instance, ",  # through 4.3.0
-        r"created a new client Instance, FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) (?P<ignored>.*) "
+        r"created a new client Instance, (?#)FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) (?P<ignored>.*) "
         r"(?P<client_version>V\d[^ ,]*+), serializeType=\w++",
     ),
-    template(
-        "client_started",
-        "the client factory [",
-        r"the client factory \[(?P<client_id>[^\]]++)\] start OK",
-        mark="] start OK",
-    ),
-    template(
-        "client_stopped",
-        "the client factory [",
-        r"the client factory \[(?P<client_id>[^\]]++)\] shutdown OK",
-        mark="] shutdown OK",
-    ),
+    template("client_started", r"the client factory \[(?P<client_id>[^\]]++)\] start OK", mark="] start OK"),
+    template("client_stopped", r"the client factory \[(?P<client_id>[^\]]++)\] shutdown OK", mark="] shutdown OK"),
     *CONSUMING,
 )
 
-
 _QUEUE = re.compile(r"MessageQueue \[topic=[^,\[\]]++, brokerName=([^,\[\]]++), queueId=(-?\d{1,10}+)\]")
-
-
 _QUEUE_DATA = re.compile(
     r"QueueData \[brokerName=([^,\[\]]++), readQueueNums=(\d{1,9}+), writeQueueNums=(\d{1,9}+), perm=(\d{1,9}+)"
 )
-
-
 _BROKER_DATA = re.compile(r"BrokerData \[(?:cluster=[^,\[\]]*+, )?brokerName=([^,\[\]]++), brokerAddrs=\{([^{}]*+)\}")
-
-
 _PROPERTY = re.compile(r"(?:^|, )(KEYS|UNIQ_KEY)=([^,]++)")
-
-
 _MSG_ID = re.compile(r"\bmsgId=([^,\]\s]{1,255})")
-
-
 _RECONSUMED = re.compile(r"\breconsumeTimes=(\d{1,9})")
-
-
 _DESCRIBED = re.compile(r"((?:[A-Za-z_][\w$]*+\.)++[\w$]++)(?:: )?(.*?)(?:, [\w$.<>/-]++\([^()]*+\))?\Z", re.DOTALL)
-
-
 _NOT_LATEST = 25  # ResponseCode.SUBSCRIPTION_NOT_LATEST
-
-
 # Texts of which each wanted message holds one, and ordinary lines few.
 _NEEDLES = (
     "essage ",

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 from hindsight.udfs.allocation import MessageQueue, sort_queues
@@ -32,8 +33,9 @@ from hindsight.udfs.lines.parsed_line import (
 )
 from hindsight.udfs.logs.client_log_events import MESSAGES, is_plain, read_event, tell_nothing, tells_nothing
 from hindsight.udfs.logs.consuming_templates import GIVEN_UP, RETURNED
-from hindsight.udfs.logs.grpc_client_logs import GRPC, GrpcLine, read_grpc
+from hindsight.udfs.logs.grpc_client_logs import GRPC, read_grpc
 from hindsight.udfs.logs.log_layouts import (
+    LogHead,
     LogReading,
     Occurrences,
     begins_record,
@@ -57,6 +59,7 @@ from hindsight.udfs.logs.other_client_logs import (
     queues_below,
     read_other,
     refuse_foreign,
+    result_row,
 )
 
 TRACE_CHARS = 4000  # of a stack trace, as stored
@@ -73,11 +76,15 @@ _OVER = re.compile(r"\bcall (?:the addr\[[^\]]*+\] )?timeout\b")
 _THROWN = re.compile(r"(?:Caused by: )?([A-Za-z_][\w$]*+(?:\.[\w$]++)++)(?:: (.*+))?", re.DOTALL)
 
 
-class Held:
-    """A line whose stack trace may follow, and what has followed so far."""
+Finish = Callable[[dict[str, Any], list[str]], dict[str, Any]]  # a row, with what the lines below its own tell
 
-    def __init__(self, head: ParsedLine) -> None:
+
+class Held:
+    """A line below which more may follow that tells of it, and what has followed so far."""
+
+    def __init__(self, head: ParsedLine, finish: Finish) -> None:
         self.head = head
+        self.finish = finish
         self.trace: list[tuple[Line, str]] = []
         self.size = 0
 
@@ -90,50 +97,20 @@ class Held:
         return True
 
     def release(self) -> Iterator[ParsedLine]:
-        """The first line with what followed it, and the lines that came of it."""
-        ((table, row),) = self.head.records
-        told = _stack_trace([text for _, text in self.trace])
-        told = {name: value for name, value in told.items() if value is not None or name not in row}
-        yield self.head._replace(records=(Record(table, row | told),))
-        for line, _ in self.trace:
-            yield ignored(line)
-
-
-class HeldWords(Held):
-    """A line of fixed words alone: only the exception below it tells it from others of its instant."""
-
-    def __init__(self, head: ParsedLine, text: str, occurrences: Occurrences) -> None:
-        super().__init__(head)
-        self.text = text
-        self.occurrences = occurrences
-
-    def release(self) -> Iterator[ParsedLine]:
-        """As for any trace."""
-        first, *rest = super().release()
-        row = first.records[0].row
-        exception = (row.get("stack_trace") or "").partition("\n")[0]
-        identify(row, f"{self.text}\n{exception}" if exception else self.text, self.occurrences)
-        yield first
-        yield from rest
-
-
-class HeldQueues(Held):
-    """The first line of a C++ client's rebalance result, and the queues below it."""
-
-    def __init__(self, head: ParsedLine, message: str) -> None:
-        super().__init__(head)
-        self.message = message
-
-    def release(self) -> Iterator[ParsedLine]:
-        """As for a trace; refused where no counts follow."""
+        """The first line with what followed it, or refused by that, and the lines that came of it."""
         ((table, row),) = self.head.records
         try:
-            whole = queues_below(row, self.message, [text for _, text in self.trace])
-            yield self.head._replace(records=(Record(table, whole),))
+            whole = self.head._replace(records=(Record(table, self.finish(row, [text for _, text in self.trace])),))
         except RefusedLineError as refused:
-            yield ParsedLine(self.head.line, refusal=refused.refusal)
+            whole = ParsedLine(self.head.line, refusal=refused.refusal)
+        yield whole
         for line, _ in self.trace:
             yield ignored(line)
+
+
+def _with_trace(row: dict[str, Any], trace: list[str]) -> dict[str, Any]:
+    told = _stack_trace(trace)
+    return row | {name: value for name, value in told.items() if value is not None or name not in row}
 
 
 def _stack_trace(trace: list[str]) -> dict[str, Any]:
@@ -252,11 +229,9 @@ class _Reader:
         self.counts_days = reading.days is not None
         self.folder = folder
         self.held: Held | None = None
-        self.is_traced = False  # the line that was read last
+        self.finish: Finish | None = None  # of the line that was read last; None: nothing below it tells of it
         self.recent: deque[str] = deque(maxlen=_RECENT)  # lines that are no frames of a trace, the last as the last
         self.given_up = ("", "")  # the record and exception of the last send that was given up
-        self.list_begins: str | None = None  # the message of a C++ client's result, whose queues stand below it
-        self.words: str | None = None  # the line, if its message was fixed words alone and a trace may follow
         self.occurrences = Occurrences()
 
     def take(self, line: Line, text: str | None) -> Iterator[ParsedLine]:
@@ -273,12 +248,8 @@ class _Reader:
             yield from self.follow(line, text)
             return
         yield from self.release()
-        if parsed.records and self.list_begins is not None:
-            self.held, self.list_begins = HeldQueues(parsed, self.list_begins), None
-        elif parsed.records and self.words is not None:
-            self.held, self.words = HeldWords(parsed, self.words, self.occurrences), None
-        elif parsed.records and self.is_traced:
-            self.held = Held(parsed)
+        if parsed.records and self.finish is not None:
+            self.held = Held(parsed, self.finish)
         else:
             yield parsed
 
@@ -316,33 +287,41 @@ class _Reader:
             if found is None:
                 grpc = read_grpc(text, self.reading)
                 if grpc is not None:
-                    return self._grpc(line, text, grpc)
+                    is_traced = grpc.row["kind"] in ("send_failed", "heartbeat_failed")
+                    row = {**grpc.row, "language": GRPC}
+                    return self._told(line, row, grpc.head, text, grpc.message, is_traced=is_traced)
                 refuse_foreign(text)
                 return None
-            start, form = found
-            if form.kind == RETURNED:
-                return self._returned(line, text, start, form)
-            record = self._result(text, start) if form.kind == RESULT else self._event(text, start, form)
+            return self._own(line, text, *found)
         except RefusedLineError as refused:
             return ParsedLine(line, refusal=refused.refusal)
-        self.is_traced = form.traced
-        return ParsedLine(line, (record,))
+
+    def _own(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
+        """What comes of a message of Java's client; None: a SendResult, of which the line does not say when.
+
+        An application prints a SendResult however it likes.
+        """
+        if form.kind == RETURNED:
+            head = written_at(text, self.reading)
+            return head and self._told(line, read_event(form, text[start:]), head, text, text[start:])
+        head = read_head(text, start, self.reading)
+        message = self._message(text, start)
+        if form.kind == RESULT:
+            return self._result(line, _rebalance_result(message), head, text)
+        is_words = form.traced and message.rstrip() == form.starts
+        row = read_event(form, message)
+        return self._told(line, row, head, text, message, is_traced=form.traced, is_words=is_words)
 
     def _other(self, line: Line, text: str) -> ParsedLine | None:
         """What comes of a line of a Go or C++ client; None: nothing."""
         other = read_other(text, self.reading.zone)
         if other is None:
             return None
-        self.is_traced = False
         row = {**other.row, "language": other.language}
         if other.is_result:
-            self.list_begins = other.message if other.language == CPP else None
-            row |= {"logged_at": other.head.at_ms, "resolution_ms": other.head.resolution_ms}
-            row["occurrence"] = self.occurrences.count(line_digest(text))
-            return ParsedLine(line, (Record("rebalance_result", row),))
-        row |= {"log_folder": self.folder, "pid": None}
-        stamp(row, other.head, text, other.message, self.occurrences)
-        return ParsedLine(line, (Record("client_event", row),))
+            finish = partial(queues_below, message=other.message) if other.language == CPP else None
+            return self._result(line, row, other.head, text, finish)
+        return self._told(line, row, other.head, text, other.message)
 
     def _in_java_s_words(self, line: Line, text: str, found: tuple[int, Template] | None) -> ParsedLine | None:
         """What comes of a line of C++ that says what Java's client would, as its branch re_dev does."""
@@ -350,10 +329,7 @@ class _Reader:
         if found is None or told is None or not told[1].startswith(found[1].starts) or found[1].kind == RESULT:
             return None
         head, message = told
-        row = {**read_event(found[1], message), "language": CPP, "log_folder": self.folder, "pid": None}
-        stamp(row, head, text, message, self.occurrences)
-        self.is_traced = False
-        return ParsedLine(line, (Record("client_event", row),))
+        return self._told(line, {**read_event(found[1], message), "language": CPP}, head, text, message)
 
     def _given_up(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
         """What comes of an exception that ended a send; None: its record has told it, or is of one attempt."""
@@ -368,47 +344,41 @@ class _Reader:
         head = written_at(record, self.reading)
         if head is None:
             raise RefusedLineError("UNKNOWN_LOG_LAYOUT", f"no line before it says when: {text[:40]!r}")
-        row = {**read_event(form, message), "log_folder": self.folder, "pid": head.pid}
-        stamp(row, head, f"{record}\n{text}", message, self.occurrences)
         self.given_up = (record, message)
-        self.is_traced = True
+        return self._told(line, read_event(form, message), head, f"{record}\n{text}", message, is_traced=True)
+
+    def _result(
+        self, line: Line, row: dict[str, Any], head: LogHead, text: str, finish: Finish | None = None
+    ) -> ParsedLine:
+        """A row of ``rebalance_result``."""
+        row |= {"logged_at": head.at_ms, "resolution_ms": head.resolution_ms}
+        row["occurrence"] = self.occurrences.count(line_digest(text))
+        self.finish = finish
+        return ParsedLine(line, (Record("rebalance_result", row),))
+
+    def _told(
+        self,
+        line: Line,
+        row: dict[str, Any],
+        head: LogHead,
+        text: str,
+        message: str,
+        *,
+        is_traced: bool = False,
+        is_words: bool = False,
+    ) -> ParsedLine:
+        """A row of ``client_event``; ``text``: what tells it from others of its instant, ``is_words``: it does not."""
+        row |= {"log_folder": self.folder, "pid": head.pid}
+        stamp(row, head, text, message, None if is_words else self.occurrences)
+        self.finish = partial(self._of_words, text) if is_words else _with_trace if is_traced else None
         return ParsedLine(line, (Record("client_event", row),))
 
-    def _returned(self, line: Line, text: str, start: int, form: Template) -> ParsedLine | None:
-        """What comes of a SendResult that an application prints, however; None: the line does not say when."""
-        head = written_at(text, self.reading)
-        if head is None:
-            return None
-        row = {**read_event(form, text[start:]), "log_folder": self.folder, "pid": head.pid}
-        stamp(row, head, text, text[start:], self.occurrences)
-        self.is_traced = False
-        return ParsedLine(line, (Record("client_event", row),))
-
-    def _grpc(self, line: Line, text: str, told: GrpcLine) -> ParsedLine:
-        self.is_traced = told.row["kind"] in ("send_failed", "heartbeat_failed")
-        row = {**told.row, "language": GRPC, "log_folder": self.folder, "pid": told.head.pid}
-        stamp(row, told.head, text, told.message, self.occurrences)
-        return ParsedLine(line, (Record("client_event", row),))
-
-    def _result(self, text: str, start: int) -> Record:
-        head = read_head(text, start, self.reading)
-        row = {
-            **_rebalance_result(self._message(text, start)),
-            "logged_at": head.at_ms,
-            "resolution_ms": head.resolution_ms,
-            "occurrence": self.occurrences.count(line_digest(text)),
-        }
-        return Record("rebalance_result", row)
-
-    def _event(self, text: str, start: int, form: Template) -> Record:
-        head = read_head(text, start, self.reading)
-        message = self._message(text, start)
-        row = read_event(form, message)
-        row["log_folder"] = self.folder
-        row["pid"] = head.pid
-        self.words = text if form.traced and message.rstrip() == form.starts else None
-        stamp(row, head, text, message, self.occurrences if self.words is None else None)
-        return Record("client_event", row)
+    def _of_words(self, text: str, row: dict[str, Any], trace: list[str]) -> dict[str, Any]:
+        """Of a line of fixed words alone only the exception below it tells it from others of its instant."""
+        whole = _with_trace(row, trace)
+        exception = (whole.get("stack_trace") or "").partition("\n")[0]
+        identify(whole, f"{text}\n{exception}" if exception else text, self.occurrences)
+        return whole
 
     def _message(self, text: str, start: int) -> str:
         declared = self.reading.declared
@@ -416,21 +386,8 @@ class _Reader:
 
 
 def _rebalance_result(message: str) -> dict[str, Any]:
-    strategy, *values = _split_fields(message[message.index(_MARK) + len(_MARK) :])
-    group, topic, client_id, queue_count, member_count, size, printed = values
-    queues = _queues(printed)
-    if len(queues) != _count(size):
-        raise RefusedLineError("BAD_REBALANCE_LINE", f"rebalanceResultSize is {size}, {len(queues)} queues are printed")
-    return {
-        "consumer_group": group,
-        "topic": topic,
-        "client_id": client_id,
-        "strategy": strategy,
-        "queue_count": _count(queue_count),
-        "member_count": _count(member_count),
-        "queues": [{"broker_name": q.broker_name, "queue_id": q.queue_id} for q in queues],
-        "queues_text": " ".join(f"{q.broker_name}:{q.queue_id}" for q in queues),
-    }
+    strategy, *said, printed = _split_fields(message[message.index(_MARK) + len(_MARK) :])
+    return result_row(said, _queues(printed), strategy)
 
 
 def _split_fields(text: str) -> list[str]:
@@ -456,9 +413,3 @@ def _queues(printed: str) -> list[MessageQueue]:
         queues.append(MessageQueue(topic, broker_name, java_number(queue_id, 32)))
         position = queue.end()
     return sort_queues(queues)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise RefusedLineError("BAD_REBALANCE_LINE", f"{text[:40]!r} is no count")
-    return int(text)

@@ -319,7 +319,7 @@ def reading_of(layout: ClientLogLayout | None, zone: tzinfo, path: str, look: Lo
     declared = declared_layout(layout.pattern) if layout.pattern is not None else None
     own = ZoneInfo(layout.zone) if layout.zone is not None else None
     days = DayCount(date_in_name(path)) if layout.date_from_file_name else None
-    return LogReading((declared.zone if declared else None) or own or zone, declared, days, fractions)
+    return LogReading((declared.dates.zone if declared else None) or own or zone, declared, days, fractions)
 
 
 def encoding_of(

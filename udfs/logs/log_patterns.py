@@ -8,9 +8,10 @@ first stands. So time is linear, and a thread whose name holds that text is read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import tzinfo
+from itertools import groupby
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hindsight.udfs.logs.log_stamps import MONTHS, Stamp, stamp_of, zone_of_offset
@@ -57,19 +58,14 @@ class DatePattern:
     is_padded: bool = False
 
     def stamp(self, parts: Mapping[str, str | None], start: int, end: int) -> Stamp:
-        """The stamp of a match's named parts."""
-        stamp = stamp_of(self.parts(parts), start, end)
-        return stamp._replace(is_padded=self.is_padded and stamp.may_be_padded)
-
-    @staticmethod
-    def parts(found: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Named parts as ``stamp_of`` takes them: years of two digits whole, hours of 12 counted from midnight."""
-        parts = dict(found)
+        """The stamp of a match's named parts; years may have two digits, and hours may be of 12."""
+        parts = dict(parts)
         if parts.get("year2"):
             parts["year"] = f"20{parts['year2']}"
         if parts.get("half"):
             parts["hour"] = str(int(parts.get("hour") or 0) % 12 + 12 * (parts["half"] == "PM"))
-        return parts
+        stamp = stamp_of(parts, start, end)
+        return stamp._replace(is_padded=self.is_padded and stamp.may_be_padded)
 
 
 def date_pattern(options: tuple[str, ...]) -> DatePattern:
@@ -151,7 +147,7 @@ def _piece(letter: str, count: int) -> str:
     return rf"(?P<{name}>{two})"
 
 
-_ISO8601_REGEX = [piece.replace("T", "[ T]") if piece == "T" else piece for piece in _pieces(_ISO8601)]
+_ISO8601_REGEX = ["[ T]" if piece == "T" else piece for piece in _pieces(_ISO8601)]
 
 
 MESSAGE = frozenset({"m", "msg", "message"})
@@ -170,6 +166,7 @@ _OTHERS = (
 )
 _WORDS = MESSAGE.union(_NOTHING.split(), _AS_THEY_ARE.split(), _OTHERS.split())
 _CONVERSION = re.compile(r"%(?P<width>-?0?\d{0,4}(?:\.-?\d{1,4})?)(?P<word>[A-Za-z]+|(?=\())")
+_UNESCAPED = {"t": "\t", "n": "\n"}
 _DEFAULT_OF = re.compile(r"\$\{[^{}]*?:-([^{}]*)\}")
 
 
@@ -200,18 +197,11 @@ def _with_defaults(pattern: str) -> str:
     return pattern
 
 
-def _joined(parts: Iterator[Part]) -> Iterator[Part]:
+def _joined(parts: Iterable[Part]) -> Iterator[Part]:
     """The same with adjacent texts as one."""
-    before: Part | None = None
-    for part in parts:
-        if before is not None and not before.word and not part.word:
-            before = replace(before, text=before.text + part.text)
-            continue
-        if before is not None:
-            yield before
-        before = part
-    if before is not None:
-        yield before
+    for is_text, run in groupby(parts, key=lambda part: not part.word):
+        some = list(run)
+        yield from [Part("".join(part.text for part in some))] if is_text else some
 
 
 def _parts(pattern: str) -> Iterator[Part]:
@@ -219,7 +209,7 @@ def _parts(pattern: str) -> Iterator[Part]:
     text, at = "", 0
     while at < len(pattern):
         if pattern[at] == "\\" and at + 1 < len(pattern):
-            text, at = text + _unescaped(pattern[at + 1]), at + 2
+            text, at = text + _UNESCAPED.get(pattern[at + 1], pattern[at + 1]), at + 2
         elif pattern.startswith("%%", at):
             text, at = text + "%", at + 2
         elif (found := _CONVERSION.match(pattern, at)) is None:
@@ -243,10 +233,6 @@ def _conversion(word: str, inner: str | None, options: tuple[str, ...], *, is_pa
         yield from _parts(content)
     else:
         yield Part("", word, options, is_padded)
-
-
-def _unescaped(letter: str) -> str:
-    return {"t": "\t", "n": "\n"}.get(letter, letter)
 
 
 def _known_word(letters: str) -> tuple[str, str]:
@@ -305,11 +291,6 @@ class DeclaredLayout:
     after: re.Pattern[str] | None
     after_starts: str
     dates: DatePattern
-
-    @property
-    def zone(self) -> tzinfo | None:
-        """The zone that the pattern's date names."""
-        return self.dates.zone
 
     def head(self, text: str, start: int) -> tuple[Stamp, str, str | None, int | None] | None:
         """Stamp, level ('': none written), thread and process id of the line whose message begins at ``start``.
@@ -426,7 +407,7 @@ def _free(parts: list[Part], place: int, date: DatePattern, *, is_head: bool) ->
         return content.replace(".*?", ".*+", 1), place
     following = parts[place]
     if following.word:
-        return f"(?>{content}(?={_without_names(_fixed(following, date) or '')}))", place
+        return f"(?>{content}(?={_NAME.sub('(?:', _fixed(following, date) or '')}))", place
     if place + 1 == len(parts) and is_head:  # ends where the message begins, wherever else its text stands
         return f"{content}{re.escape(following.text)}\\Z", place + 1
     # The padding of either neighbour may go on after a blank.
@@ -434,7 +415,3 @@ def _free(parts: list[Part], place: int, date: DatePattern, *, is_head: bool) ->
         parts[place - 1].is_padded and not following.text.strip()
     )
     return f"(?>{content}{re.escape(following.text)})" + (r"[ \t]*+" if padded else ""), place + 1
-
-
-def _without_names(regex: str) -> str:
-    return _NAME.sub("(?:", regex)

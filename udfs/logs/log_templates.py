@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError
 
+_GROUPS = re.compile(r"\(\?P<\w+>|(?<!\\)\)")  # the begin of one with a name, and the end of any
+_VARIES = re.compile(r"(?<!\\)[.^$*+?{}\[\]()|]|\\\w")
 Reader = Callable[[str], dict[str, Any]]
 
 
@@ -26,11 +28,16 @@ class Template(NamedTuple):
     lost: bool = False
 
 
-def template(
-    kind: str, starts: str, pattern: str, *, mark: str = "", traced: bool = False, lost: bool = False
-) -> Template:
-    """A form whose ``pattern`` is given as text; it must be linear: no text may match it in two ways."""
-    return Template(kind, starts, re.compile(pattern, re.DOTALL), mark, traced, lost)
+def template(kind: str, pattern: str, *, mark: str = "", traced: bool = False, lost: bool = False) -> Template:
+    """A form whose ``pattern`` is given as text; it must be linear: no text may match it in two ways.
+
+    It is recognised by what it begins with, behind a name if that comes first: by all up to its first part that may
+    vary, or less, up to ``(?#)``, which stands before alternatives too. A message that begins so and goes on otherwise
+    is refused.
+    """
+    begin = _GROUPS.sub("", pattern.partition("(?#)")[0]).removeprefix("[^ ]++")
+    starts = re.sub(r"\\(?=\W)", "", _VARIES.split(begin, maxsplit=1)[0])
+    return Template(kind, starts, re.compile(pattern.replace("(?#)", ""), re.DOTALL), mark, traced, lost)
 
 
 def read_message(form: Template, message: str, readers: Mapping[str, Reader]) -> dict[str, Any]:

@@ -158,22 +158,31 @@ def _go_result(fields: Fields) -> dict[str, Any]:
     missing = [name for name in names if not fields.get(name)]
     if missing:
         raise RefusedLineError("BAD_REBALANCE_LINE", f"field {missing[0]!r} is missing")
-    group, topic, client_id, queue_count, member_count, size = (fields[name] for name in names)
-    queues = _queues_in(fields.get("rebalanceResultSet", ""))
+    return result_row([fields[name] for name in names], _queues_in(fields.get("rebalanceResultSet", "")))
+
+
+def result_row(said: Sequence[str], queues: Sequence[MessageQueue], strategy: str = "") -> dict[str, Any]:
+    """A row of ``rebalance_result``.
+
+    ``said``: group, topic, client id, numbers of queues, of members and of ``queues``, as written.
+    Refused: BAD_REBALANCE_LINE, where a number is none, or is not that of the queues.
+    """
+    group, topic, client_id, queue_count, member_count, size = said
     if len(queues) != _count(size):
         raise RefusedLineError("BAD_REBALANCE_LINE", f"rebalanceResultSize is {size}, {len(queues)} queues are printed")
-    return _result_row(group, topic, client_id, queues) | {
-        "strategy": "",
-        "queue_count": _count(queue_count),
-        "member_count": _count(member_count),
-    }
-
-
-def _result_row(group: str, topic: str, client_id: str, queues: Sequence[MessageQueue]) -> dict[str, Any]:
     return {
         "consumer_group": group,
         "topic": topic,
         "client_id": client_id,
+        "strategy": strategy,
+        "queue_count": _count(queue_count),
+        "member_count": _count(member_count),
+        **_held(queues),
+    }
+
+
+def _held(queues: Sequence[MessageQueue]) -> dict[str, Any]:
+    return {
         "queues": [{"broker_name": q.broker_name, "queue_id": q.queue_id} for q in queues],
         "queues_text": " ".join(f"{q.broker_name}:{q.queue_id}" for q in queues),
     }
@@ -264,7 +273,7 @@ def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
     head = _head_of_cpp(line, zone)
     kind, said = found
     if kind is None:
-        row = _result_row(said[1], said[2], said[3], ()) | {"strategy": "AVG"}
+        row = {"consumer_group": said[1], "topic": said[2], "client_id": said[3], "strategy": "AVG"}
         return OtherLine(CPP, head, message, row, True)
     named = {name: value for name, value in said.groupdict().items() if value}
     numbers = {
@@ -285,7 +294,7 @@ def _head_of_cpp(line: re.Match[str], zone: tzinfo) -> LogHead:
     return LogHead(instant_of(at), 1, level or spdlog_level, None, None)
 
 
-def queues_below(row: Mapping[str, Any], message: str, lines: Sequence[str]) -> dict[str, Any]:
+def queues_below(row: Mapping[str, Any], lines: Sequence[str], message: str) -> dict[str, Any]:
     """The row of a C++ client's ``Allocation result``, completed by the lines behind its first.
 
     A list that the client cut has a doubt, CUT_LIST. Refused: BAD_REBALANCE_LINE.
@@ -294,11 +303,9 @@ def queues_below(row: Mapping[str, Any], message: str, lines: Sequence[str]) -> 
     if totals is None:
         raise RefusedLineError("BAD_REBALANCE_LINE", "the counts of queues and members do not follow")
     body = _PLACE.sub("", "\n".join(lines))
-    queues = _queues_in(body)
-    whole = _result_row(row["consumer_group"], row["topic"], row["client_id"], queues)
     counts = {"queue_count": int(totals[1]), "member_count": int(totals[2])}
     is_cut = len(f"{message}\n{body}".encode()) >= _CPP_BYTES
-    return {**row, **whole, **counts, **({"doubts": ["CUT_LIST"]} if is_cut else {})}
+    return {**row, **_held(_queues_in(body)), **counts, **({"doubts": ["CUT_LIST"]} if is_cut else {})}
 
 
 _CPP_QUEUE = (

@@ -244,29 +244,8 @@ class LoggedShares:
     def _closed(self, client_id: str, signs: Signs, started: Mapping[str, Sequence[int]]) -> Iterator[Rebalance]:
         """The rebalance that has ended; none where no queue came or went, be it for a moment."""
         burst = self._open.pop(client_id)
-        first, last = burst.lines[0], burst.lines[-1]
-        before = self.last.get(client_id)
-        since = max(before or 0, last.at - FORGOTTEN_MS) - SLACK_MS
-        heard = self._heard[first.folder]
-        near = [one for one in heard if since <= one.at <= last.at and client_id in self._of(one)]
-        notices = [one.at for one in near if one.kind == NOTICE]
-        woken = [at for at in notices if first.at - _WOKEN_WITHIN_MS <= at]
-        members = self._counted(client_id, burst)
-        around = Around(
-            client_id,
-            last.at,
-            since,
-            started_at=_begun(burst, started.get(client_id, ()), first.at),
-            members=members,
-            other_queues=[t for t, was in burst.before.items() if _is_other_route(was, _last_of(burst, t))],
-            other_topics=self._other_topics(burst, before),
-            refused_at=min(burst.refused_at, default=None),
-            expired_at=min((one.at for one in near if one.kind == EXPIRY), default=None),
-            woken_at=min(woken, default=None),
-            told_before=len(notices) > len(woken),
-            likely_since=(*(at - SLACK_MS for at in woken[:1]), first.at - REACTS_WITHIN_MS),
-            default=UNKNOWN if before is None else TIMER,
-        )
+        first, last, before = burst.lines[0], burst.lines[-1], self.last.get(client_id)
+        around = self._around(client_id, burst, before, started.get(client_id, ()))
         self.last[client_id] = last.at
         trigger = trigger_of(around, signs)
         if not (burst.gained or burst.lost):
@@ -283,10 +262,10 @@ class LoggedShares:
             told_by=BY_LOG,
             outcome=APPLIED,
             trigger=trigger,
-            woken_by=BY_START if trigger.kind == START else BY_NOTICE if woken else BY_TIMER if before else None,
+            woken_by=_woken_by(trigger, around, before),
             results=len(burst.lines),
             topics=tuple(sorted(burst.before)),
-            members=members or (None, last.member_count),
+            members=around.members or (None, last.member_count),
             gained=tuple(one for _, one in sorted(burst.gained.items())),
             lost=tuple(sorted(burst.lost)),
             held=len(self.ledger.held_by(client_id)),
@@ -294,6 +273,30 @@ class LoggedShares:
             exceptions=exceptions,
             ordered=True if self.orders else None,
             evidence=tuple(f"{one.file}:{one.number}" for one in burst.lines[:_MOST_LINES]),
+        )
+
+    def _around(self, client_id: str, burst: Burst, before: int | None, started: Sequence[int]) -> Around:
+        """What its log tells around a rebalance; ``before``: its last result before it."""
+        first, last = burst.lines[0], burst.lines[-1]
+        since = max(before or 0, last.at - FORGOTTEN_MS) - SLACK_MS
+        heard = self._heard[first.folder]
+        near = [one for one in heard if since <= one.at <= last.at and client_id in self._of(one)]
+        notices = [one.at for one in near if one.kind == NOTICE]
+        woken = [at for at in notices if first.at - _WOKEN_WITHIN_MS <= at]
+        return Around(
+            client_id,
+            last.at,
+            since,
+            started_at=_begun(burst, started, first.at),
+            members=self._counted(client_id, burst),
+            other_queues=[t for t, was in burst.before.items() if _is_other_route(was, _last_of(burst, t))],
+            other_topics=self._other_topics(burst, before),
+            refused_at=min(burst.refused_at, default=None),
+            expired_at=min((one.at for one in near if one.kind == EXPIRY), default=None),
+            woken_at=min(woken, default=None),
+            told_before=len(notices) > len(woken),
+            likely_since=(*(at - SLACK_MS for at in woken[:1]), first.at - REACTS_WITHIN_MS),
+            default=UNKNOWN if before is None else TIMER,
         )
 
     def _counted(self, client_id: str, burst: Burst) -> tuple[int, int] | None:
@@ -322,8 +325,6 @@ class LoggedShares:
             at=lines[-1].at,
             told_by=BY_LOG,
             outcome=FAILED,
-            trigger=Trigger(UNKNOWN),
-            woken_by=None,
             topics=tuple(sorted({one.topic for one in lines if one.topic})),
             held=len(self.ledger.held_by(client_id)),
             exceptions=tuple(self._met.swallowed(one) for one in lines),
@@ -348,9 +349,9 @@ class LoggedShares:
         return {
             "ledger": self.ledger.to_state(),
             "shared": [[*key, *one] for key, one in sorted(self.shared.items())],
-            "last": dict(sorted(self.last.items())),
-            "counted": dict(sorted(self.counted.items())),
-            "folders": dict(sorted(self.folders.items())),
+            "last": self.last,
+            "counted": self.counted,
+            "folders": self.folders,
             "orders": self.orders,
         }
 
@@ -360,11 +361,16 @@ class LoggedShares:
         return cls(
             ShareLedger.of_state(state["ledger"]),
             {(client_id, topic): Shared(*one) for client_id, topic, *one in state["shared"]},
-            dict(state["last"]),
-            dict(state["counted"]),
-            {folder: list(clients) for folder, clients in state["folders"].items()},
-            state["orders"],
+            *(state[name] for name in ("last", "counted", "folders", "orders")),
         )
+
+
+def _woken_by(trigger: Trigger, around: Around, before: int | None) -> str | None:
+    if trigger.kind == START:
+        return BY_START
+    if around.woken_at is not None:
+        return BY_NOTICE
+    return BY_TIMER if before else None
 
 
 def _begun(burst: Burst, started: Sequence[int], first_at: int) -> int | None:

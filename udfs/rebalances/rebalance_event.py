@@ -43,6 +43,19 @@ class Swallowed(NamedTuple):
     certain: bool
 
 
+class Trigger(NamedTuple):
+    """What set a rebalance off. ``at`` None: not known; ``after`` None: ``at`` is exact.
+
+    ``also``: other kinds that match; where ``kind`` is UNKNOWN those that it may be.
+    """
+
+    kind: str
+    subjects: tuple[str, ...] = ()
+    at: int | None = None
+    after: int | None = None
+    also: tuple[str, ...] = ()
+
+
 class Rebalance(NamedTuple):
     """One rebalance of a client. Instants are epoch ms; ``after`` None: ``at`` is exact.
 
@@ -59,12 +72,12 @@ class Rebalance(NamedTuple):
     at: int
     told_by: str
     outcome: str
-    trigger: Trigger
-    woken_by: str | None
     topics: tuple[str, ...]
     held: int
     ordered: bool | None
     evidence: tuple[str, ...]
+    trigger: Trigger = Trigger(UNKNOWN)
+    woken_by: str | None = None
     results: int = 0
     members: tuple[int | None, int | None] = (None, None)
     gained: tuple[HandOver, ...] = ()
@@ -141,23 +154,12 @@ def certainties(made: Rebalance) -> dict[str, str]:
 
 
 def _hand_over(one: HandOver) -> dict[str, Any]:
-    topic, broker_name, queue_id = one.queue
-    return {
-        "topic": topic,
-        "broker_name": broker_name,
-        "queue_id": queue_id,
-        "from_client_id": one.from_client_id,
-        "released_at": to_instant(one.released_at),
-        "unread_ms": one.unread_ms,
-        "unread_at_least_ms": one.unread_at_least_ms,
-        "lock_failures": one.lock_failures,
-        "stored_offset": one.stored_offset,
-        "began_offset": one.began_offset,
-        "sent_on_to": one.sent_on_to,
-    }
+    queue = dict(zip(("topic", "broker_name", "queue_id"), one.queue, strict=True))
+    told = {name: value for name, value in vars(one).items() if name != "queue"}
+    return queue | told | {"released_at": to_instant(one.released_at)}
 
 
-_WHY = {
+WHY = {
     START: "it started",
     JOINED: "a member joined",
     LEFT: "a member left",
@@ -172,7 +174,7 @@ _WHY = {
 
 
 def _sentence(consumer_group: str, made: Rebalance) -> str:
-    why = _WHY.get(made.trigger.kind) or _maybe(made.trigger)
+    why = WHY.get(made.trigger.kind) or _maybe(made.trigger)
     who = f" ({some(made.trigger.subjects)})" if made.trigger.subjects and made.trigger.kind != START else ""
     if made.outcome == FAILED:
         return f"{made.client_id} of {consumer_group} failed to rebalance at {clock(made.at)}: {_first_error(made)}."
@@ -184,7 +186,7 @@ def _sentence(consumer_group: str, made: Rebalance) -> str:
 
 def _maybe(trigger: Trigger) -> str:
     told = "it was told that members changed" if trigger.at is not None else "nothing recorded says why"
-    return f"{told}; perhaps {' or '.join(_WHY[kind] for kind in trigger.also)}" if trigger.also else told
+    return f"{told}; perhaps {' or '.join(WHY[kind] for kind in trigger.also)}" if trigger.also else told
 
 
 def _first_error(made: Rebalance) -> str:
@@ -238,19 +240,6 @@ class Signs:
 
     def __iter__(self) -> Iterator[Sign]:
         return iter(self._signs)
-
-
-class Trigger(NamedTuple):
-    """What set a rebalance off. ``at`` None: not known; ``after`` None: ``at`` is exact.
-
-    ``also``: other kinds that match; where ``kind`` is UNKNOWN those that it may be.
-    """
-
-    kind: str
-    subjects: tuple[str, ...] = ()
-    at: int | None = None
-    after: int | None = None
-    also: tuple[str, ...] = ()
 
 
 class Around(NamedTuple):

@@ -30,7 +30,7 @@ from hindsight.udfs.rebalances.rebalance_event import (
     fill,
     tells,
 )
-from hindsight.udfs.rebalances.round_shares import RoundShares, ShareRound
+from hindsight.udfs.rebalances.round_shares import Moved, RoundShares, ShareRound
 from hindsight.udfs.rebalances.share_ledger import HEARD, REFUSED, RESULT, SWALLOWED, Line
 from hindsight.udfs.values.kept_states import state_of, state_text
 
@@ -50,9 +50,30 @@ _ONE_CHANGE_MS = 60_000  # brokers tell of one change each by itself
 class Told:
     """What logs tell of groups on a date: lines and members by group; by log lines that name no group."""
 
-    lines: Mapping[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
-    nameless: Mapping[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
-    memberships: Mapping[str, list[Membership]] = field(default_factory=lambda: defaultdict(list))
+    lines: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
+    nameless: dict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))
+    memberships: dict[str, list[Membership]] = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of_rows(cls, day: date, of_groups: Iterable[pa.Table], of_logs: pa.Table, members: pa.Table) -> Told:
+        """What rows tell whose line was written on a date, UTC.
+
+        Args:
+            of_groups: of clients' logs, with a group.
+            of_logs: the same without one; each line once, whoever's bucket got it.
+            members: of brokers' logs.
+        """
+        told = cls()
+        for row in (row for rows in of_groups for row in _rows(rows, day)):
+            # A refusal is written twice: by whoever asks for the lock, and by the rebalance that wanted the queue.
+            if row.get("kind") != REFUSED or row["detail"] is not None:
+                told.lines[row["consumer_group"]].append(_line(row))
+        for line in map(_line, _rows(of_logs, day)):
+            told.nameless[line.folder].append(line)
+        for row in _rows(members, day):
+            said = row["kind"], row["client_id"], row["address"], to_ms(row["last_update_at"])
+            told.memberships[row["consumer_group"]].append(Membership(to_ms(row["logged_at"]) or 0, *said))
+        return told
 
     def days(self, ends_at: int, rounds: Mapping[str, Mapping[str, Sequence[ShareRound]]]) -> dict[str, Day]:
         """By group; a line that names none is of each group of its log."""
@@ -72,43 +93,10 @@ class Told:
         return found
 
 
-def of_day(rows: pa.Table, day: date) -> pa.Table:
-    """The rows whose line was written on a date, UTC."""
+def _rows(rows: pa.Table, day: date) -> Iterator[dict[str, Any]]:
+    """Rows of a date with instants as whole numbers, epoch us, which cost less to read."""
     days = microseconds(rows, "logged_at") // _DAY_US
-    return rows.filter(pa.array(days == (day - date(1970, 1, 1)).days))
-
-
-def lines_by_group(results: pa.Table, events: pa.Table) -> dict[str, list[Line]]:
-    """Lines of clients' logs by consumer group."""
-    found: dict[str, list[Line]] = defaultdict(list)
-    for rows in (results, events):
-        for row in _rows(rows):
-            # A refusal is written twice: by whoever asks for the lock, and by the rebalance that wanted the queue.
-            if row.get("kind") != REFUSED or row["detail"] is not None:
-                found[row["consumer_group"]].append(_line(row))
-    return found
-
-
-def of_logs(events: pa.Table) -> dict[str, list[Line]]:
-    """Lines that name no group, by log; each line once, whoever's bucket got it."""
-    found: dict[str, list[Line]] = defaultdict(list)
-    for row in _rows(events):
-        line = _line(row)
-        found[line.folder].append(line)
-    return found
-
-
-def memberships_by_group(rows: pa.Table) -> dict[str, list[Membership]]:
-    """Lines of brokers' logs by consumer group."""
-    found: dict[str, list[Membership]] = defaultdict(list)
-    for row in _rows(rows):
-        told = row["kind"], row["client_id"], row["address"], to_ms(row["last_update_at"])
-        found[row["consumer_group"]].append(Membership(to_ms(row["logged_at"]) or 0, *told))
-    return found
-
-
-def _rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
-    """Rows with instants as whole numbers, epoch us, which cost less to read."""
+    rows = rows.filter(pa.array(days == (day - date(1970, 1, 1)).days))
     instants = [name for name in rows.column_names if pa.types.is_timestamp(rows.schema.field(name).type)]
     for name in instants:
         place = rows.schema.get_field_index(name)
@@ -198,14 +186,14 @@ class RebalanceFold:
         for client_id, at in (*self.created.items(), *day.created):
             started[client_id].append(at)
         ends, told = self._told(day)
-        moved: list[tuple[str, Any, int | None]] = []
+        moved: list[tuple[str, Moved]] = []
         shown: list[Sign] = []
         for collector, rounds in sorted(day.rounds.items()):
             of_collector = self.rounds.setdefault(collector, RoundShares())
             for group in rounds:
                 signs, found = of_collector.take(group)
                 shown += signs
-                moved += [(collector, one, None if group.members is None else len(group.members)) for one in found]
+                moved += [(collector, one) for one in found]
             of_collector.close_date()
         every = Signs([*self.signs, *told, *shown])
         last = dict(self.logged.last)
@@ -213,8 +201,8 @@ class RebalanceFold:
         by_client: dict[str, list[Rebalance]] = defaultdict(list)
         for one in logged:
             by_client[one.client_id].append(one)
-        for collector, move, members in moved:
-            made = move.rebalance(every, members)
+        for collector, move in moved:
+            made = move.rebalance(every)
             telling = [one for one in by_client[made.client_id] if tells(one, made)]
             for one in telling:
                 fill(one, made)
@@ -257,7 +245,7 @@ class RebalanceFold:
         """The state; equal folds give equal texts."""
         state = {
             "logged": self.logged.to_state(),
-            "rounds": {collector: one.to_state() for collector, one in sorted(self.rounds.items())},
+            "rounds": {collector: one.to_state() for collector, one in self.rounds.items()},
             "signs": [list(sign) for sign in self.signs],
             "created": self.created,
             "addresses": self.addresses,
@@ -272,8 +260,8 @@ class RebalanceFold:
             LoggedShares.of_state(state["logged"]),
             {collector: RoundShares.of_state(one) for collector, one in state["rounds"].items()},
             [Sign(*sign) for sign in state["signs"]],
-            dict(state["created"]),
-            dict(state["addresses"]),
+            state["created"],
+            state["addresses"],
         )
 
 

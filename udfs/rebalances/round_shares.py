@@ -138,15 +138,29 @@ class RoundShares:
         is_known = self.members is not None
         for client, answer in sorted(group.answers.items()):
             after = self.seen.get(client, group.after if is_known and group.after is not None else answer.at)
-            gained = [
-                self._took(client, q, after, answer.at, group.alone) for q in sorted(answer.queues - held[client])
-            ]
-            lost = tuple(sorted(held[client] - answer.queues))
+            taken, lost = sorted(answer.queues - held[client]), tuple(sorted(held[client] - answer.queues))
+            gained = tuple(self._took(client, queue, after, answer.at, group.alone) for queue in taken)
             started = self._started(client, answer, is_known=is_known, is_first=not held[client])
             if started is not None and client not in self.seen:
                 after = min(started, answer.at)
             if (gained or lost) and (client in self.seen or is_known or started is not None):
-                yield Moved(client, after, answer, tuple(gained), lost, twice.get(client, 0), started, group.ordered)
+                made = Rebalance(
+                    client_id=client,
+                    after=after if after < answer.at else None,
+                    began_at=answer.at,
+                    at=answer.at,
+                    told_by=BY_ROUNDS,
+                    outcome=APPLIED,
+                    topics=tuple(sorted({queue[0] for queue in (*taken, *lost)})),
+                    members=(None, None if group.members is None else len(group.members)),
+                    gained=gained,
+                    lost=lost,
+                    held=len(answer.queues),
+                    held_twice_ms=twice.get(client, 0),
+                    ordered=group.ordered,
+                    evidence=(answer.evidence,),
+                )
+                yield Moved(made, after, started)
 
     def _took(self, client: str, queue: TopicQueue, after: int, at: int, alone: bool) -> HandOver:
         made = self.ledger.take(client, queue, after, at)
@@ -168,71 +182,34 @@ class RoundShares:
 
     def to_state(self) -> dict[str, Any]:
         """What the next date begins with, as JSON values."""
-        return {
-            "ledger": self.ledger.to_state(),
-            "members": self.members,
-            "seen": dict(sorted(self.seen.items())),
-            "answering": self.answering,
-            "started": dict(sorted(self.started.items())),
-            "routes": dict(sorted(self.routes.items())),
-            "last_at": self.last_at,
-        }
+        return {**vars(self), "ledger": self.ledger.to_state()}
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> RoundShares:
         """What ``to_state`` wrote."""
-        return cls(
-            ShareLedger.of_state(state["ledger"]),
-            state["members"],
-            dict(state["seen"]),
-            list(state["answering"]),
-            dict(state["started"]),
-            dict(state["routes"]),
-            state["last_at"],
-        )
+        return cls(**{**state, "ledger": ShareLedger.of_state(state["ledger"])})
 
 
 class Moved(NamedTuple):
-    """A client that answered with other queues than before."""
+    """A client that answered with other queues than before, later than ``after``; what set it off is not known yet."""
 
-    client_id: str
+    made: Rebalance
     after: int
-    answer: Answer
-    gained: tuple[HandOver, ...]
-    lost: tuple[TopicQueue, ...]
-    held_twice_ms: int
     started_at: int | None
-    ordered: bool | None
 
-    def rebalance(self, signs: Signs, members: int | None) -> Rebalance:
+    def rebalance(self, signs: Signs) -> Rebalance:
         """The rebalance, with what set it off by all signs of the group."""
-        return Rebalance(
-            client_id=self.client_id,
-            after=self.after if self.after < self.answer.at else None,
-            began_at=self.answer.at,
-            at=self.answer.at,
-            told_by=BY_ROUNDS,
-            outcome=APPLIED,
-            trigger=self._trigger(signs),
-            woken_by=None,
-            topics=tuple(sorted({queue[0] for queue in (*(one.queue for one in self.gained), *self.lost)})),
-            members=(None, members),
-            gained=self.gained,
-            lost=self.lost,
-            held=len(self.answer.queues),
-            held_twice_ms=self.held_twice_ms,
-            ordered=self.ordered,
-            evidence=(self.answer.evidence,),
-        )
+        return self.made._replace(trigger=self._trigger(signs))
 
     def _trigger(self, signs: Signs) -> Trigger:
-        slow = LOCK_LIFE_MS if self.ordered else 0
+        client_id, at = self.made.client_id, self.made.at
+        slow = LOCK_LIFE_MS if self.made.ordered else 0
         since = self.after - REACTS_WITHIN_MS - slow
         # A list may show a change right before a client has acted on it.
         likely = self.after + 1, self.after, self.after - _ACTS_WITHIN_MS, since
-        around = Around(self.client_id, self.answer.at, since, started_at=self.started_at, likely_since=likely)
+        around = Around(client_id, at, since, started_at=self.started_at, likely_since=likely)
         idle_ms = 0 if self.started_at is None else self.after - self.started_at
-        others = [s for s in signs.near(self.after + 1, self.answer.at) if s.subject != self.client_id]
+        others = [s for s in signs.near(self.after + 1, at) if s.subject != client_id]
         if idle_ms <= 0 or not others:
             return trigger_of(around, signs)
         # It was seen without queues after its start, and then something else changed.
