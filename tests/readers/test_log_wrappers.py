@@ -15,8 +15,10 @@ from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.logs.broker_log_lines import parse_broker_log
 from hindsight.udfs.logs.client_log_lines import parse_client_log
 from hindsight.udfs.logs.log_wrappers import unwrap
+from hindsight.udfs.logs.structured_lines import plain_line
 from tests.readers.line_checks import check
 from tests.readers.test_log_templates import BROKER, CLIENT, filled
+from tests.readers.test_structured_lines import ecs, gelf, logstash, nested_ecs, quarkus
 
 QUEUES = ", ".join(f"MessageQueue [topic=T, brokerName=broker-{i:04}, queueId=0]" for i in range(600))
 LONG = (
@@ -147,3 +149,33 @@ def test_no_wanted_message_is_lost_where_an_entry_is_cut(data):
     parsed = parse(kept, format_name)
     if kept == entries:
         assert parsed[-1].records and not any(one.records or one.refusal for one in parsed[:-1])
+
+
+GIVEN_UP = "org.apache.rocketmq.remoting.exception.RemotingTooMuchRequestException: sendDefaultImpl call timeout"
+THROWN = "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 25 DESC: not latest\n\tat a.B(C.java:1)"
+
+
+@pytest.mark.parametrize("outer", [lambda text: [text], docker, cri])
+@pytest.mark.parametrize("layout", [logstash, ecs, nested_ecs, gelf, quarkus])
+def test_what_a_logger_wrote_as_json_reads_as_what_its_pattern_would_have_written(layout, outer):
+    told = [
+        ("rebalanceByTopic Exception", THROWN),
+        (LONG.partition(" - ")[2], None),
+        ("send error", f"{GIVEN_UP}\n\tat a.B(C.java:1)\n"),
+        ("nothing that is wanted", None),
+        ("execute the pull request exception", THROWN),
+    ]
+    written = [json.dumps(layout(message, trace)) for message, trace in told]
+    plain = [line for text in written for line in plain_line(text).split("\n")]
+    inside = [entry for text in written for entry in outer(text)]
+    assert rows(parse(inside)) == rows(parse(plain))
+    kinds = [row.get("kind") for row in rows(parse(inside))]
+    assert kinds == ["rebalance_failed", None, "send_given_up", "pull_failed"]
+    assert [row.get("response_code") for row in rows(parse(inside))] == [25, None, None, 25]
+
+
+def test_a_broker_s_line_may_be_json_too():
+    told = logstash(BROKER_LINE.partition(" - ")[2], THROWN)
+    (row,) = rows(parse([json.dumps(told)], "broker_log"))
+    (plain,) = rows(parse([plain_line(json.dumps(told)).split("\n")[0]], "broker_log"))
+    assert row == plain

@@ -22,7 +22,7 @@ from hindsight.udfs.logs.broker_log_lines import ISOLATIONS, is_server_s, parse_
 from hindsight.udfs.logs.client_log_lines import parse_client_log
 from hindsight.udfs.logs.log_layouts import LogReading, line_digest, reading_of, without_colours, written_at
 from hindsight.udfs.logs.log_stamps import Look
-from hindsight.udfs.logs.log_wrappers import may_be_wrapped, unwrap
+from hindsight.udfs.logs.log_wrappers import may_be_wrapped, unwrap, written
 
 _OFFSETS = re.compile(r"\[persistAll\] Group: (?P<group>[^ ]++) ClientId: (?P<client_id>[^ ]++) updateConsume")
 _BEAT = re.compile(r"HeartbeatData \[clientID=(?P<client_id>[^,\[\]]++), producerDataSet=")
@@ -254,7 +254,7 @@ def _brokers_named(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _inner(text: str) -> str:
     found = unwrap(text) if may_be_wrapped(text) else None
-    return without_colours(found.text if found else text)
+    return without_colours(written(found.text if found else text))
 
 
 def _kind(found: LogFindings) -> LogKind:

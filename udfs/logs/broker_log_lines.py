@@ -266,7 +266,7 @@ def parse_broker_log(
             yield ignored(line)
         else:
             for entry, inner in unwrapper.take(line):
-                yield ignored(entry) if inner is None else reader.take(entry, inner)
+                yield ignored(entry) if inner is None else reader.take(entry, inner.partition("\n")[0])
     for entry, inner in unwrapper.rest():
         yield reader.take(entry, inner)
 

@@ -105,7 +105,8 @@ class Held:
             whole = ParsedLine(self.head.line, refusal=refused.refusal)
         yield whole
         for line, _ in self.trace:
-            yield ignored(line)
+            if line is not self.head.line:
+                yield ignored(line)
 
 
 def _with_trace(row: dict[str, Any], trace: list[str]) -> dict[str, Any]:
@@ -240,16 +241,20 @@ class _Reader:
             yield from self.release()
             yield ignored(line)
             return
-        self.recent.append(text)
+        first, *below = text.split("\n")
+        self.recent.append(first)
         if self.counts_days:
-            self._take_time(text)
-        parsed = None if line.refusal is None and tells_nothing(text) else self.wanted(line, text)
+            self._take_time(first)
+        parsed = self.wanted(line, first)
+        while parsed is None and below:
+            parsed = self.wanted(line, below.pop(0))
         if parsed is None:
-            yield from self.follow(line, text)
+            yield from self.follow(line, first)
             return
         yield from self.release()
         if parsed.records and self.finish is not None:
             self.held = Held(parsed, self.finish)
+            all(self.held.takes(line, one) for one in below)
         else:
             yield parsed
 
@@ -275,6 +280,8 @@ class _Reader:
         """What comes of a line that may hold a wanted message; None: it holds none, or quotes it in a stack trace."""
         if line.refusal is not None:
             return ParsedLine(line, refusal=line.refusal)
+        if tells_nothing(text):
+            return None
         text = without_colours(text)
         found = MESSAGES.search(text)
         try:

@@ -5,6 +5,8 @@
 - journald, syslog          ``Jan 05 10:15:00 host unit[7]: ...``, ``2026-01-05T10:15:00+0800 host unit[7]: ...``
 - journald, ``-o json``     ``{"MESSAGE":"...", ...}``
 
+A line that a logger wrote as JSON, inside any of these or by itself, is then what a pattern would have made of it
+(``structured_lines``): it may hold lines below its own.
 What the collector noted of itself, its stamp above all, says nothing of the line that it carried.
 
 The name of a file in, the log out of which it was rolled.
@@ -19,6 +21,7 @@ from typing import NamedTuple
 import orjson
 
 from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.logs.structured_lines import plain_line
 
 _DOCKER_BYTES = 16 * 1024  # docker cuts a longer line; other collectors write no line ends at all
 _MOST_CHARS = 8 << 20  # of a line that lies in several entries; what goes beyond is a line of its own
@@ -76,12 +79,12 @@ class Unwrapper:
         text = line[3]
         size = line[2] - line[1]
         found = unwrap(text, size) if line[4] is None and may_be_wrapped(text) else None
-        return ((line, text),) if found is None else self._joined(line, found)
+        return ((line, written(text)),) if found is None else self._joined(line, found)
 
     def rest(self) -> Iterator[tuple[Line, str]]:
         """At the file's end: what went on and came to no end."""
         for begun in self._begun.values():
-            yield begun.line, "".join(begun.texts)
+            yield begun.line, written("".join(begun.texts))
 
     def _joined(self, line: Line, found: Unwrapped) -> Iterator[tuple[Line, str | None]]:
         before = self._begun.pop(found.stream, None)
@@ -92,9 +95,14 @@ class Unwrapper:
         before.texts.append(found.text)
         size = before.size + len(found.text)
         if found.ends or size > _MOST_CHARS:
-            yield line, "".join(before.texts)
+            yield line, written("".join(before.texts))
         else:
             self._begun[found.stream] = _Begun(line, before.texts, size)
+
+
+def written(text: str) -> str:
+    """A line as a pattern would have written it, if a logger wrote it as JSON; else as it is."""
+    return (plain_line(text) if text[:1] == "{" else None) or text
 
 
 def may_be_wrapped(text: str) -> bool:
