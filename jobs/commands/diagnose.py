@@ -141,6 +141,7 @@ def _troubles(one: Troubles) -> Iterator[str]:
     yield from _tallies("consuming", names, one.consuming, whose, "reconsume_times_max")
     yield from (_line("offset_set", **_facts(offset, "kind", what=offset.kind, **whose)) for offset in one.offsets)
     yield from (_line("isolation", **_facts(isolation, **whose)) for isolation in one.isolations)
+    yield from _tallies("members_changed", ("consumer_group",), one.notices, whose)
 
 
 def _of_brokers(told: ByBrokers) -> Iterator[str]:

@@ -21,7 +21,14 @@ from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, wh
 from hindsight.udfs.diagnosis.log_diagnosis import CannotTell, Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
-from hindsight.udfs.diagnosis.logged_troubles import LoggedAttempt, LoggedCall, Subject, Tally, Troubles
+from hindsight.udfs.diagnosis.logged_troubles import (
+    LoggedAttempt,
+    LoggedCall,
+    Subject,
+    Tally,
+    Troubles,
+    joined_tallies,
+)
 from hindsight.udfs.rebalances.rebalance_event import START
 
 _MOST_CALLS = 10  # of one process, that are told one by one
@@ -130,7 +137,10 @@ def told(diagnosis: Diagnosis, left_alone: Iterable[str]) -> Iterator[str]:
     lines = sum(log.lines for log in diagnosis.logs)
     show = "shows" if len(diagnosis.logs) == 1 else "show"
     yield f"What {some(len(diagnosis.logs), 'log')} of {some(lines, 'line')} {show}{clock.told()}"
-    yield from _section("In short", _in_short(diagnosis, names, clock))
+    nothing = (
+        () if diagnosis.ownership else ("Nothing of queues, members or sends was found; see the end of this page.",)
+    )
+    yield from _section("In short", list(_in_short(diagnosis, names, clock)) or nothing)
     yield from _section("Logs", _logs(diagnosis.logs, names, clock))
     for group in sorted({one.key.consumer_group for one in diagnosis.ownership} | _groups(diagnosis)):
         yield ""
@@ -160,14 +170,11 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _in_short(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
-    sends = [*given_up_in_short(diagnosis.troubles, clock), *sends_in_short(diagnosis.troubles)]
-    yield from sends
-    consuming = [
-        *brokers_in_short(diagnosis.by_brokers, clock),
-        *consuming_in_short(diagnosis.troubles, clock),
-        *others_in_short(diagnosis.other_clients, clock),
-    ]
-    yield from consuming
+    yield from given_up_in_short(diagnosis.troubles, clock)
+    yield from sends_in_short(diagnosis.troubles)
+    yield from brokers_in_short(diagnosis.by_brokers, clock)
+    yield from consuming_in_short(diagnosis.troubles, clock)
+    yield from others_in_short(diagnosis.other_clients, clock)
     isolations = [isolation for one in diagnosis.troubles for isolation in one.isolations]
     if isolations:
         brokers = ", ".join(sorted({one.broker_name for one in isolations}))
@@ -181,8 +188,7 @@ def _in_short(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]
     yield from _of_queues(diagnosis)
     yield from _of_members(diagnosis, clock)
     yield from _of_rebalances(diagnosis, clock)
-    if not (diagnosis.ownership or diagnosis.members or sends or consuming or isolations):
-        yield "Nothing of queues, members or sends was found; see the end of this page."
+    yield from _of_notices(diagnosis, clock)
 
 
 def _of_queues(diagnosis: Diagnosis) -> Iterator[str]:
@@ -238,6 +244,14 @@ def _of_rebalances(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
             f"{some(len(later), 'rebalance')} beside those of clients that started; the slowest took "
             f"{_seconds(slowest.took_at_least_ms)}: {slowest.consumer_group} at {clock.at(slowest.began_at)}"
         )
+
+
+def _of_notices(diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
+    """What brokers said of groups of which nothing else is known."""
+    known = _groups(diagnosis)
+    for (group,), tally in joined_tallies(one.notices for one in diagnosis.troubles).items():
+        if group not in known:
+            yield f"{some(tally.count, 'time')} a broker said that the members of {group} changed, {when(tally, clock)}"
 
 
 def _logs(logs: list[LogFindings], names: Names, clock: Clock) -> Iterator[str]:

@@ -7,6 +7,8 @@
 | sohutv/mqcloud, wiki, subscriptionNotLatest | why does a consumer that starts print CODE 25 | the line was ignored |
 | apache/rocketmq#6979 | why does a pull's answer go back | the line was ignored |
 | apache/rocketmq#8419 | what does consumerOffset -1 mean | the line was ignored |
+| apache/rocketmq#7570 | why does a group that changes not rebalance | told that nothing of members was found |
+| apache/rocketmq-client-cpp#345 | why can no queue be locked | told that nothing of queues was found |
 """
 
 from __future__ import annotations
@@ -45,6 +47,16 @@ THREADS = {
         "2024-07-22 09:46:01 ERROR main - consumerOffset is -1 in messageQueue [MessageQueue [topic=TopicTest, "
         "brokerName=broker-a, queueId=3]].\n",
         "1 offset not read or stored of TopicTest at broker-a, consumerOffset is -1",
+    ),
+    "rocketmq#7570": (
+        "2023-11-17 10:20:30.814 INFO  [46212] [NettyClientPublicExecutor_5] [o.a.r.c.i.ClientRemotingProcessor#?:?] - "
+        "receive broker's notification[x.x.x.x:10931], the consumer group: CID_1 changed, rebalance immediately\n",
+        "1 time a broker said that the members of CID_1 changed, at 02:20:30.8",
+    ),
+    "rocketmq-client-cpp#345": (
+        "[2021-02-01 14:23:42.545] [warning] [thread@30244] - doRebalance, myGroup, add a new mq failed, MessageQueue "
+        "[topic=T, brokerName=broker-a, queueId=0], because lock failed\n",
+        "C++ client: a queue could not be locked, myGroup, T broker-a:0",
     ),
 }
 

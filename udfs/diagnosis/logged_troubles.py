@@ -122,7 +122,8 @@ class Troubles:
     client; most: members in the list. ``locks``: group, topic, broker, queue. ``failures``: kind, group, topic,
     exception. ``given_up``: sends that ended with an exception by topic, brokers of the attempts, and what was said;
     most: ms. ``consuming``: what consumers met by kind, group, topic, broker, response code, exception and detail.
-    ``offsets``: offsets that were set.
+    ``offsets``: offsets that were set. ``notices``: of brokers that a group's members changed, by group: no trouble by
+    themselves.
     """
 
     process: Process
@@ -136,6 +137,7 @@ class Troubles:
     given_up: dict[Subject, Tally]
     consuming: dict[Subject, Tally]
     offsets: list[OffsetSet]
+    notices: dict[Subject, Tally]
 
 
 def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
@@ -157,6 +159,7 @@ def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
             for subject, tally in _tally(events, kind, lambda one: _consuming(one, brokers), "reconsume_times").items()
         },
         [_offset_set(one) for one in events if one.kind in OFFSETS],
+        _tally(events, "members_changed", lambda one: _named(one, "consumer_group")),
     )
 
 
