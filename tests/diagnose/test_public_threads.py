@@ -103,3 +103,14 @@ def test_clients_of_other_languages_are_told_first_too(line, told, tmp_path):
     done = diagnose(tmp_path / "rocketmq_client.log")
     assert told in " ".join("\n".join(done.stdout.splitlines()[:10]).split())
     assert "Nothing of queues" not in done.stdout
+
+
+def test_lines_of_a_server_that_are_quoted_are_in_its_zone_wherever_their_time_is_told(tmp_path):
+    (tmp_path / "broker.log").write_text(
+        "> 2022-11-08 13:54:00 INFO HeartbeatThread_6 - subscription changed, group: g OLD: SubscriptionData "
+        "[classFilterMode=false, topic=T, subString=a, tagsSet=[a], codeSet=[97], subVersion=1667886840000, "
+        "expressionType=TAG] NEW: SubscriptionData [classFilterMode=false, topic=T, subString=b, tagsSet=[b], "
+        "codeSet=[98], subVersion=1667886840001, expressionType=TAG]\n"
+    )
+    told = diagnose(tmp_path / "broker.log").stdout
+    assert "13:54" not in told and told.count("05:54:00") >= 3

@@ -133,14 +133,14 @@ def written_at(text: str, log: LogReading) -> LogHead | None:
     As ``read_head``, without a message to end at: a layout that is not known need not have a level.
     """
     text = without_colours(text[:_HEAD_CHARS])
-    own = _OWN.get(text[19:20]) if log.declared is None else None
-    found = own.match(text) if own else None
     try:
-        if found is not None:
+        if found := _begins_as_own(text, 0, log):
             return _head_of(found, text, log.zone)
         stamp = time_of_line(text, log) if log.declared or log.days else first_stamp(text, _STAMP_CHARS)
         if stamp is None:
             return None
+        if found := _begins_as_own(text, stamp.start, log):  # something stands before it, as a mark of a quotation
+            return _head_of(found, text, log.zone)
         refuse_zone_letters(text, stamp)
         stamp = stamp if log.declared else log.fractions.settled(stamp)
         if stamp.date is None and log.days is not None:
@@ -149,6 +149,11 @@ def written_at(text: str, log: LogReading) -> LogHead | None:
         return LogHead(epoch_ms(stamp, log.zone), stamp.resolution_ms, "", None, None)
     except RefusedLineError:
         return None
+
+
+def _begins_as_own(text: str, at: int, log: LogReading) -> re.Match[str] | None:
+    own = _OWN.get(text[at + 19 : at + 20]) if log.declared is None else None
+    return own.match(text, at) if own else None
 
 
 def read_head(text: str, start: int, log: LogReading) -> LogHead:
