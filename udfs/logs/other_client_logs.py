@@ -340,7 +340,7 @@ _CPP_MESSAGES: Sequence[tuple[str | None, re.Pattern[str]]] = tuple(
         ("client_started", r"MQClient start,groupname:(?P<consumer_group>[^,]++),clientID:(?P<client_id>[^,]++),"),
         (
             "send_failed",
-            r"send failed of times:\d{1,9}+, ?brokerName:(?P<broker_name>(?:(?!\. exception:).)++)"
+            r"send failed of times:\d{1,9}+, ?brokerName:(?P<broker_name>[^.]++(?:\.(?! exception:)[^.]*+)*)"
             r"(?:\. exception:(?P<detail>.*+))?",
         ),
     )
