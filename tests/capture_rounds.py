@@ -12,6 +12,7 @@ from hindsight.udfs.consumer.expected_allocation import MemberRule, Shares, expe
 from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.round_facts import Owner
 from hindsight.udfs.formats.admin_snapshot_lines import parse_admin_snapshots
+from hindsight.udfs.groups.group_walk import WalkSettings, close, new_history, opened, step
 from hindsight.udfs.lines.bounded_lines import Line
 from hindsight.udfs.release_profiles import profile_for
 
@@ -46,6 +47,26 @@ def parsed_lines(path: Path):
         assert parsed.refusal is None
         for record in parsed.records:
             yield parsed.line.number, record.table, record.row
+
+
+def walk(rows, settings: WalkSettings):
+    """Rows of the drift tables by kind, and what is said of topics (SCOPE), of many groups.
+
+    Args:
+        rows: sorted by cluster, collector, consumer group and time, each with its ``row_kind``: a group's opening state
+            first, and at the end of each date ``close``.
+    """
+    history = None
+    for row in rows:
+        key = tuple(row[name] for name in KEYS)
+        if history is None or history.key != key:
+            history = new_history(key, settings)
+        if row["row_kind"] == "state":
+            history = opened(key, row, settings)
+        elif row["row_kind"] == "round":
+            yield from step(history, row)
+        else:
+            yield from close(history, row, settings)
 
 
 class CaptureRounds:

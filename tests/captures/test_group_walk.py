@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from hindsight.udfs.consumer.group_rows import group_round
-from hindsight.udfs.groups.group_walk import DRIFT, INCIDENT, STATE, WalkSettings, walk
-from tests.capture_rounds import CaptureRounds
+from hindsight.udfs.groups.group_walk import DRIFT, INCIDENT, STATE, WalkSettings
+from tests.capture_rounds import CaptureRounds, walk
 from tests.conftest import CAPTURES
 from tests.default_timing import default_timing
 

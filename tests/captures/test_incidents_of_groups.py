@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 
 from hindsight.udfs.consumer.drift_timing import Opening
-from hindsight.udfs.groups.group_walk import DRIFT, INCIDENT, WalkSettings, walk
-from tests.capture_rounds import CaptureRounds
+from hindsight.udfs.groups.group_walk import DRIFT, INCIDENT, WalkSettings
+from tests.capture_rounds import CaptureRounds, walk
 from tests.conftest import CAPTURES
 from tests.default_timing import OPENS, default_timing
 

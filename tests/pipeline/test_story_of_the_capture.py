@@ -197,8 +197,8 @@ def test_expected_owners_equal_what_each_client_of_g_avg_logged_that_it_took(row
 
 def test_incidents_and_findings_are_those_of_the_kernels_without_spark(rows):
     """What tests/captures/test_incidents_of_groups.py says of the kernels holds of the tables."""
-    from hindsight.udfs.groups.group_walk import CHANGE, DRIFT, INCIDENT, WalkSettings, walk
-    from tests.capture_rounds import CaptureRounds
+    from hindsight.udfs.groups.group_walk import CHANGE, DRIFT, INCIDENT, WalkSettings
+    from tests.capture_rounds import CaptureRounds, walk
 
     capture = CaptureRounds(CAPTURES / "consumers" / "admin_snapshots.jsonl.gz")
     made = [r for group in capture.groups for r in walk(capture.of_group(group), WalkSettings(default_timing(), 7))]

@@ -1,13 +1,11 @@
-"""Rows of many groups, sorted by group and time, in; rows of the drift tables out, one group's state at a time.
-
-Three kinds of rows come in: the state in which a group's last known date closed, its rounds, and the ends of dates.
+"""The rounds of a group in their order, and the ends of its dates, in; rows of the drift tables out.
 
 What is known of the groups of a bucket, and by which settings they are folded: what ``group_fold`` takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -28,7 +26,7 @@ from hindsight.udfs.drift.root_cause import Trouble
 from hindsight.udfs.drift.told_beside import NOTHING_BESIDE, Beside
 from hindsight.udfs.strategies.member_families import Declared
 
-STATE, ROUND, CLOSE = "state", "round", "close"
+STATE = "state"
 DRIFT, INCIDENT, CHANGE, SCOPE = "drift", "incident", "change", "scope"
 NO_MODES = RequestModes()
 
@@ -40,28 +38,6 @@ class WalkSettings(NamedTuple):
     timing: Timing
     carry_days: int
     maintenance: Sequence[Mapping[str, Any]] = ()
-
-
-def walk(rows: Iterable[Mapping[str, Any]], settings: WalkSettings) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of the drift tables by kind (DRIFT, INCIDENT, CHANGE, STATE), and what is said of topics (SCOPE).
-
-    Args:
-        rows: sorted by cluster, collector, consumer group and time; a group's opening state first, and at the end of
-            each date a CLOSE row, whose ``is_last`` says that no later date is known. ``round`` and ``lags`` of a
-            round are functions that give the value: a round with the ``signature`` of the one before is not asked, or
-            by ``again``, if it has that, only for what is its own; None: it shows something else after all.
-    """
-    history: GroupHistory | None = None
-    for row in rows:
-        key = (row["cluster"], row["collector"], row["consumer_group"])
-        if history is None or history.key != key:
-            history = new_history(key, settings)
-        if row["row_kind"] == STATE:
-            history = opened(key, row, settings)
-        elif row["row_kind"] == ROUND:
-            yield from step(history, row)
-        else:
-            yield from close(history, row, settings)
 
 
 def opened(key: tuple[str, str, str], row: Mapping[str, Any], settings: WalkSettings) -> GroupHistory:
@@ -76,7 +52,12 @@ def new_history(key: tuple[str, str, str], settings: WalkSettings) -> GroupHisto
 
 
 def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of the drift tables that a round gives; see ``walk``."""
+    """Rows of the drift tables that a round gives, by kind: DRIFT, CHANGE, and what is said of topics, SCOPE.
+
+    ``round`` and ``lags`` of its row are functions that give the value: a round with the ``signature`` of the one
+    before is not asked, or by ``again``, if it has that, only for what is its own; None: it shows something else
+    after all.
+    """
     at, read_at = to_ms(row["at"]) or 0, to_ms(row["progress_at"])
     is_fresh = read_at is not None and read_at > history.memory.progress_at
     read = (row["lags"]() or NO_READINGS) if is_fresh else NO_READINGS
@@ -122,7 +103,8 @@ def _stays(group: GroupRound) -> bool:
 def close(
     history: GroupHistory, row: Mapping[str, Any], settings: WalkSettings
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of the drift tables that the end of a date gives; see ``walk``."""
+    """Rows of the drift tables that the end of a date gives, by kind: INCIDENT, STATE; ``is_last``: no later date is
+    known."""
     day = row["event_date"]
     place = {name: row[name] for name in ("cluster", "event_date", "collector", "consumer_group")}
     finished = history.close_date(day.isoformat())
