@@ -118,10 +118,6 @@ class ClusterView:
         """Brokers of all name servers."""
         return list(self._brokers.values())
 
-    def due_brokers(self) -> list[Server]:
-        """Brokers to ask for what changes seldom."""
-        return [server for server in self._brokers.values() if server in self._due]
-
     def member_servers(self) -> list[Server]:
         """Who can list a group's members."""
         return [*self._brokers.values(), *(s for s in self._name_servers.values() if s in self._proxies)]

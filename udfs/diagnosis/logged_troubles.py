@@ -156,7 +156,11 @@ def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
             for kind in CONSUMING
             for subject, tally in _tally(events, kind, lambda one: _consuming(one, brokers), "reconsume_times").items()
         },
-        [_offset_set(one) for one in events if one.kind in OFFSETS],
+        [
+            OffsetSet(one.at, one.kind, *(one.row.get(name) for name in OffsetSet._fields[2:]))
+            for one in events
+            if one.kind in OFFSETS
+        ],
     )
 
 
@@ -253,13 +257,9 @@ def _consuming(one: Event, brokers: Mapping[str, str]) -> Subject:
     return one.kind, *told, broker, *_error(one), None if detail == "{}" else detail
 
 
-def _offset_set(one: Event) -> OffsetSet:
-    return OffsetSet(one.at, one.kind, *(one.row.get(name) for name in OffsetSet._fields[2:]))
-
-
 def _failures(events: Iterable[Event], kind: str) -> dict[Subject, Tally]:
     """By kind, group, topic and exception. A member list that is not got is told twice: once with the exception."""
-    found = _tally(events, kind, lambda one: (one.kind, *_of_group(one)))
+    found = _tally(events, kind, lambda one: (kind, *_named(one, "consumer_group", "topic"), _error(one)[1]))
     explained = {subject[1] for subject in found if subject[3]}
     if kind == "member_list_failed":
         return {subject: tally for subject, tally in found.items() if subject[3] or subject[1] not in explained}
@@ -283,10 +283,6 @@ def _send(one: Event) -> Subject:
 
 def _error(one: Event) -> Subject:
     return one.row.get("response_code"), short_name(one.row.get("exception"))
-
-
-def _of_group(one: Event) -> Subject:
-    return one.row.get("consumer_group"), one.row.get("topic"), short_name(one.row.get("exception"))
 
 
 def _named(one: Event, *names: str) -> Subject:

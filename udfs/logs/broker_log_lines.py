@@ -325,10 +325,6 @@ def broker_of(file: str) -> str:
     return folder if _OWN_NAME(stem) else stem
 
 
-def _channel(printed: str) -> dict[str, Any]:
-    return _end("address", _REMOTE, printed) | _end("broker_address", _LOCAL, printed)
-
-
 def _end(column: str, pattern: re.Pattern[str], printed: str) -> dict[str, Any]:
     """An address of a channel, by name where it has names."""
     found = sorted((end[1] is None, end[1] or end[2] or "") for end in pattern.finditer(printed))
@@ -357,7 +353,7 @@ def _sub_string(printed: str) -> str | None:
 
 
 _READ: dict[str, Reader] = {
-    "channel": _channel,
+    "channel": lambda text: _end("address", _REMOTE, text) | _end("broker_address", _LOCAL, text),
     "queue_id": lambda text: {"queue_id": java_number(text, 32)},
     "duration_ms": lambda text: {"duration_ms": java_number(text, 64)},
     "client_version": lambda text: {"client_version": java_number(text, 32)},

@@ -364,11 +364,6 @@ def _thrown(described: str) -> dict[str, Any]:
     return {"exception": found[1][:ERROR_CHARS], "error": found[2][:ERROR_CHARS] or None} if found else {}
 
 
-def _brokers_sent(printed: str) -> dict[str, Any]:
-    """The brokers of a send's attempts in their order; what was not tried is printed as null."""
-    return {"brokers_sent": [name for name in printed.split(", ") if name not in ("", "null")]}
-
-
 def _ids(printed: str) -> dict[str, Any]:
     """Of a message its id, of a batch those of all its messages."""
     ids = printed.split(",")
@@ -384,7 +379,8 @@ _READ: dict[str, Reader] = {
     "attempts": _number("attempts", 32),
     "messages": _messages,
     "thrown": _thrown,
-    "brokers_sent": _brokers_sent,
+    # In the order of the attempts; what was not tried is printed as null.
+    "brokers_sent": lambda text: {"brokers_sent": [name for name in text.split(", ") if name not in ("", "null")]},
     "msg_ids": _ids,
     "offset_msg_id": lambda text: {"offset_msg_id": text.partition(",")[0]},
     "not_latest": lambda text: {"response_code": _NOT_LATEST, "detail": text},

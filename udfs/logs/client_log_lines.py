@@ -241,8 +241,9 @@ class _Reader:
             yield ignored(line)
             return
         self.recent.append(text)
-        if self.counts_days:
-            self._take_time(text)
+        days = self.reading.days
+        if days is not None and (seen := time_of_line(text, self.reading)) is not None:
+            days.see(seen.day_ms)
         parsed = None if line.refusal is None and tells_nothing(text) else self.wanted(line, text)
         if parsed is None:
             yield from self.follow(line, text)
@@ -265,11 +266,6 @@ class _Reader:
         if self.held is not None:
             held, self.held = self.held, None
             yield from held.release()
-
-    def _take_time(self, text: str) -> None:
-        seen = time_of_line(text, self.reading)
-        if seen is not None and self.reading.days is not None:
-            self.reading.days.see(seen.day_ms)
 
     def wanted(self, line: Line, text: str) -> ParsedLine | None:
         """What comes of a line that may hold a wanted message; None: it holds none, or quotes it in a stack trace."""
@@ -305,7 +301,8 @@ class _Reader:
             head = written_at(text, self.reading)
             return head and self._told(line, read_event(form, text[start:]), head, text, text[start:])
         head = read_head(text, start, self.reading)
-        message = self._message(text, start)
+        declared = self.reading.declared
+        message = text[start : declared.message_end(text, start)] if declared else text[start:]
         if form.kind == RESULT:
             return self._result(line, _rebalance_result(message), head, text)
         is_words = form.traced and message.rstrip() == form.starts
@@ -379,10 +376,6 @@ class _Reader:
         exception = (whole.get("stack_trace") or "").partition("\n")[0]
         identify(whole, f"{text}\n{exception}" if exception else text, self.occurrences)
         return whole
-
-    def _message(self, text: str, start: int) -> str:
-        declared = self.reading.declared
-        return text[start : declared.message_end(text, start)] if declared else text[start:]
 
 
 def _rebalance_result(message: str) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class GrpcLine(NamedTuple):
 
 def read_grpc(text: str, reading: LogReading) -> GrpcLine | None:
     """The line as one of a gRPC client; None: it tells nothing wanted. Refused: BAD_TIMESTAMP, UNKNOWN_LOG_LAYOUT."""
-    found = _ANY.search(text) if may_be_grpc(text) else None
+    found = _ANY.search(text) if holds_any(text, GRPC_NEEDLES) else None
     if found is None:
         return None
     slog = _SLOG.match(text)
@@ -121,11 +121,6 @@ def read_grpc(text: str, reading: LogReading) -> GrpcLine | None:
     if go is not None:
         row.setdefault("client_id", go[1])
     return GrpcLine(head, message, row)
-
-
-def may_be_grpc(text: str) -> bool:
-    """False: it is no line that is wanted here. Quick, for most lines."""
-    return holds_any(text, GRPC_NEEDLES)
 
 
 def _head(text: str, start: int, reading: LogReading) -> LogHead:
