@@ -77,7 +77,6 @@ class Sweep:
         await self._ask_all(SERVERS, view.listing_servers(), self._once(TOPIC_LIST))
         view.settle_brokers()
         await self._ask_all(LISTS, filter(view.is_due, view.brokers()), self._once(*OF_BROKER))
-        view.settle_groups()
         topics = view.routed_topics()
         await self._ask_about(ROUTES, view.name_servers(), lambda _: topics, lambda topic: [topic_route(topic)])
         view.settle_routes(topics)

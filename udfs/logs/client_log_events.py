@@ -74,8 +74,7 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     template(
         "queue_dropped",
-        r"the pop request\[PopRequest (?#)\[topic=[^,\[\]]*+, "
-        rf"consumerGroup={_G}, messageQueue={_MQ}\]\] is dropped\.",
+        rf"the pop request\[PopRequest (?#)\[topic=[^,\[\]]*+, consumerGroup={_G}, messageQueue={_MQ}\]\] is dropped\.",
         mark="is dropped.",
     ),
     *(
@@ -205,11 +204,11 @@ TEMPLATES: tuple[Template, ...] = (
     template("send_failed", r"sendKernelImpl exception", traced=True, lost=True),
     template(
         "failed_message",
-        r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}(?P<ignored>.*+)",
+        r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+",
     ),
     template(
         "failed_message",
-        r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}(?P<ignored>.*+)",
+        r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+",
     ),
     # 4.9.3 and 5.0.0-ALPHA print the slots themselves.
     template(
@@ -236,11 +235,11 @@ TEMPLATES: tuple[Template, ...] = (
     template(
         "client_created",
         r"Created a new client Instance, (?:InstanceIndex|FactoryIndex): ?\d++, ClientID: ?(?P<client_id>[^, ]++), "
-        r"[^C]*+(?:C(?!lientVersion:)[^C]*+)*(?:ClientVersion:(?P<client_version>[^, ]++))?(?P<ignored>.*+)",
+        r"[^C]*+(?:C(?!lientVersion:)[^C]*+)*(?:ClientVersion:(?P<client_version>[^, ]++))?.*+",
     ),
     template(  # through 4.3.0
         "client_created",
-        r"created a new client Instance, (?#)FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) (?P<ignored>.*) "
+        r"created a new client Instance, (?#)FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) .* "
         r"(?P<client_version>V\d[^ ,]*+), serializeType=\w++",
     ),
     template("client_started", r"the client factory \[(?P<client_id>[^\]]++)\] start OK", mark="] start OK"),
@@ -390,5 +389,4 @@ _READ: dict[str, Reader] = {
     "queues": _queues,
     "route": _route,
     "properties": _properties,
-    "ignored": lambda text: {},
 }
