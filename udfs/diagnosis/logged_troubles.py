@@ -20,32 +20,32 @@ from hindsight.udfs.diagnosis.log_processes import Process
 from hindsight.udfs.logs.consuming_templates import GIVEN_UP
 from hindsight.udfs.producer.retry_rules import is_surely_not_stored
 
-# Kinds that are counted by group and topic.
-FAILURES = (
-    "member_list_failed",
-    "topic_unknown",
-    "allocation_failed",
-    "rebalance_failed",
-    "queue_add_failed",
-    "queue_pull_expired",
-    "unlock_blocked",
-    "selection_failed",
-    "heartbeat_failed",
-)
-# What consumers met, counted by whom it met.
-CONSUMING = (
-    "pull_failed",
-    "consume_failed",
-    "flow_control",
-    "pull_suspended",
-    "consumer_suspended",
-    "consumer_resumed",
-    "consume_not_locked",
-    "message_expired",
-    "send_back_failed",
-    "result_dropped",
-    "offset_not_stored",
-)
+# Kinds that are counted by group and topic, in words for a person.
+FAILURES = {
+    "member_list_failed": "no member list",
+    "topic_unknown": "topic not known yet",
+    "allocation_failed": "the strategy failed",
+    "rebalance_failed": "rebalance failed",
+    "queue_add_failed": "queue not taken",
+    "queue_pull_expired": "queue given up, not pulled from for 120 s",
+    "unlock_blocked": "queue not unlocked, still consuming",
+    "selection_failed": "selection_failed",
+    "heartbeat_failed": "heartbeat_failed",
+}
+# What consumers met, counted by whom it met, in words of one and of several.
+CONSUMING = {
+    "pull_failed": ("pull failed", "pulls failed"),
+    "consume_failed": ("time the listener failed", "times the listener failed"),
+    "flow_control": ("pull put off by the client's flow control", "pulls put off by the client's flow control"),
+    "pull_suspended": ("pull suspended", "pulls suspended"),
+    "consumer_suspended": ("time the consumer was suspended", "times the consumer was suspended"),
+    "consumer_resumed": ("time the consumer was resumed", "times the consumer was resumed"),
+    "consume_not_locked": ("time a queue was not locked", "times a queue was not locked"),
+    "message_expired": ("message sent back, too long in the listener", "messages sent back, too long in the listener"),
+    "send_back_failed": ("message could not be sent back", "messages could not be sent back"),
+    "result_dropped": ("result dropped: the messages come again", "results dropped: the messages come again"),
+    "offset_not_stored": ("offset not read or stored", "offsets not read or stored"),
+}
 OFFSETS = ("offset_illegal", "offset_fixed", "offset_reset", "offset_went_back")
 _REASON = re.compile(r"\b(?:e|ex|err|error|exception|reason|cause|desc)[:=] ?", re.IGNORECASE)
 Subject = tuple[str | int | bool | tuple[str, ...] | None, ...]
