@@ -54,6 +54,7 @@ from hindsight.udfs.logs.log_templates import Template
 from hindsight.udfs.logs.log_wrappers import Unwrapper
 from hindsight.udfs.logs.other_client_logs import (
     CPP,
+    OtherLine,
     head_of_cpp,
     is_other_client,
     queues_below,
@@ -279,13 +280,12 @@ class _Reader:
             if continues_trace(text):
                 return None
             if is_other_client(text):
-                return self._other(line, text) or self._in_java_s_words(line, text, found)
+                other = read_other(text, self.reading.zone)
+                return self._other(line, text, other) if other else self._in_java_s_words(line, text, found)
             if found is None:
                 grpc = read_grpc(text, self.reading)
                 if grpc is not None:
-                    is_traced = grpc.row["kind"] in ("send_failed", "heartbeat_failed")
-                    row = {**grpc.row, "language": GRPC}
-                    return self._told(line, row, grpc.head, text, grpc.message, is_traced=is_traced)
+                    return self._other(line, text, grpc)
                 refuse_foreign(text)
                 return None
             return self._own(line, text, *found)
@@ -309,16 +309,14 @@ class _Reader:
         row = read_event(form, message)
         return self._told(line, row, head, text, message, is_traced=form.traced, is_words=is_words)
 
-    def _other(self, line: Line, text: str) -> ParsedLine | None:
-        """What comes of a line of a Go or C++ client; None: nothing."""
-        other = read_other(text, self.reading.zone)
-        if other is None:
-            return None
+    def _other(self, line: Line, text: str, other: OtherLine) -> ParsedLine:
+        """What comes of a line of a Go, C++ or gRPC client."""
         row = {**other.row, "language": other.language}
         if other.is_result:
             finish = partial(queues_below, message=other.message) if other.language == CPP else None
             return self._result(line, row, other.head, text, finish)
-        return self._told(line, row, other.head, text, other.message)
+        is_traced = other.language == GRPC and row["kind"] in ("send_failed", "heartbeat_failed")
+        return self._told(line, row, other.head, text, other.message, is_traced=is_traced)
 
     def _in_java_s_words(self, line: Line, text: str, found: tuple[int, Template] | None) -> ParsedLine | None:
         """What comes of a line of C++ that says what Java's client would, as its branch re_dev does."""
