@@ -88,7 +88,7 @@ class ClusterView:
         self._addresses: dict[str, str] = {}
         self._found_topics: set[str] = set()
         self._found_routes: dict[str, set[str]] = {}
-        self._found_groups: dict[str, set[str]] = {}
+        self._told_groups: set[str] = set()  # brokers
         self._found_consumers: dict[str, set[str]] = {}
 
     @property
@@ -117,10 +117,6 @@ class ClusterView:
     def brokers(self) -> list[Server]:
         """Brokers of all name servers."""
         return list(self._brokers.values())
-
-    def due_brokers(self) -> list[Server]:
-        """Brokers to ask for what changes seldom."""
-        return [server for server in self._brokers.values() if server in self._due]
 
     def member_servers(self) -> list[Server]:
         """Who can list a group's members."""
@@ -188,7 +184,8 @@ class ClusterView:
             case "topicRoute":
                 self._found_routes.setdefault(question.subject, set()).update(route_brokers(value))
             case "subscriptionGroups":
-                self._found_groups[broker] = configured_groups(value)
+                self._configured[broker] = configured_groups(value)
+                self._told_groups.add(broker)
             case "messageRequestModes":
                 self._popping.add(server)
             case "topicConsumeByWho":
@@ -230,10 +227,6 @@ class ClusterView:
         self._known = chosen_topics(self._topics, self._wanted.topics, {*self._clusters, *self._brokers})
         self._choose_topics()
 
-    def settle_groups(self) -> None:
-        """Draw the conclusions of 201."""
-        self._configured |= self._found_groups
-
     def settle_routes(self, asked: Iterable[str]) -> None:
         """Draw the conclusions of 105; a topic of which no name server told keeps the route that was known."""
         known = self._routes | self._found_routes
@@ -246,7 +239,7 @@ class ClusterView:
     def settle_details(self) -> None:
         """Draw the conclusions of 300: which groups are asked for at which broker."""
         self._consumers |= self._found_consumers
-        for broker in self._found_groups:
+        for broker in self._told_groups:
             self._due_at[broker] = self._clock() + self._details_every_s
         at = self._groups_by_broker()
         self._groups = self._of_shard({group for groups in at.values() for group in groups})
@@ -283,7 +276,7 @@ class ClusterView:
             for broker in self._routes.get(topic, set()) & held.keys():
                 held[broker].add(group)
         for broker in self._brokers:
-            old = set() if broker in self._found_groups else self._met.get(broker, set())
+            old = set() if broker in self._told_groups else self._met.get(broker, set())
             self._met[broker] = held[broker] | old
         placed = set().union(*self._met.values())
         due = {server.place["broker"] for server in self._due}

@@ -62,7 +62,8 @@ class LineMaker:
         try:
             frame = await server.ask(read.code, question.fields, silence_tells=read.silence_tells)
             if frame.code != 0:
-                raise RefusedError(frame.code, frame.remark, read.exception, _broker_address(server))
+                broker_address = None if "name_server" in server.place else server.address
+                raise RefusedError(frame.code, frame.remark, read.exception, broker_address)
             raw, value = _read(server, question, frame)
         except NoAnswerError as failure:
             if isinstance(failure, NotSentError):
@@ -127,10 +128,6 @@ class LineMaker:
 def now_ms() -> int:
     """Epoch milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def _broker_address(server: Server) -> str | None:
-    return None if "name_server" in server.place else server.address
 
 
 def _read(server: Server, question: Question, frame: Frame) -> tuple[str, Any]:

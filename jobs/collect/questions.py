@@ -91,11 +91,8 @@ def topic_status(topic: str) -> Question:
 
 def of_group(group: str) -> list[Question]:
     """Members of a group twice, as admins and as its own clients see them, and its progress, at a broker."""
-    return [
-        Question("consumerConnection", group, {"consumerGroup": group}),
-        Question("consumerIdList", group, {"consumerGroup": group}),
-        Question("consumeStats", group, {"consumerGroup": group}),
-    ]
+    kinds = "consumerConnection", "consumerIdList", "consumeStats"
+    return [Question(kind, group, {"consumerGroup": group}) for kind in kinds]
 
 
 def running_info(group: str, client_id: str) -> Question:

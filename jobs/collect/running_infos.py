@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hindsight.jobs.collect.cut import Cut
 from hindsight.jobs.collect.failures import SilentServerError, not_asked
-from hindsight.jobs.collect.line_maker import Heard, LineMaker
+from hindsight.jobs.collect.line_maker import LineMaker
 from hindsight.jobs.collect.questions import running_info
 from hindsight.jobs.collect.server import Server
-from hindsight.jobs.collect.turns import begin_of
+from hindsight.jobs.collect.turns import Cut, begin_of
 
 _BROKER_WAITS_S = 10.0  # Broker2Client#callClient
 _MARGIN_S = 0.5
@@ -82,7 +81,9 @@ class RunningInfos:
 
     def listed(self, server: Server, group: str, client_ids: Iterable[str]) -> None:
         """Take in what a server lists of a group."""
-        for member in ((group, client_id) for client_id in self._in_turn(group, list(client_ids))):
+        ids = list(client_ids)
+        begin = begin_of(ids, self._silent.next_of.get(group))
+        for member in ((group, client_id) for client_id in ids[begin:] + ids[:begin]):
             if "proxy" in server.place:
                 self._at_proxies.setdefault(server, []).append(member)
                 continue
@@ -91,10 +92,6 @@ class RunningInfos:
                 self._were_silent.setdefault(member, []).append(server)
             else:
                 self._waiting[server].put_nowait(member)
-
-    def _in_turn(self, group: str, client_ids: list[str]) -> list[str]:
-        begin = begin_of(client_ids, self._silent.next_of.get(group))
-        return client_ids[begin:] + client_ids[:begin]
 
     def all_listed(self) -> None:
         """Nothing more will be listed in this sweep."""
@@ -187,7 +184,7 @@ class RunningInfos:
         if _CHANNEL_FAILS in str(heard.failure or ""):
             self._unreached.append(member)
         self._told(member[0], heard.value)
-        if _is_silent(heard):
+        if isinstance(heard.failure, SilentServerError) or heard.code == _CONSUME_MSG_TIMEOUT:
             self._silent.until[member] = asyncio.get_running_loop().time() + LEFT_OUT_S
             self._silent.why[member] = str(heard.failure)
         else:
@@ -201,7 +198,3 @@ class RunningInfos:
 
     def _is_free(self, server: Server) -> bool:
         return self._silent.thread_free_at.get(server.address, 0.0) <= asyncio.get_running_loop().time()
-
-
-def _is_silent(heard: Heard) -> bool:
-    return isinstance(heard.failure, SilentServerError) or heard.code == _CONSUME_MSG_TIMEOUT

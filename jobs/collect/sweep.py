@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hindsight.jobs.collect.cluster_view import ClusterView
-from hindsight.jobs.collect.cut import Cut
 from hindsight.jobs.collect.failures import NoAnswerError, SilentServerError, not_asked
 from hindsight.jobs.collect.line_maker import Heard, LineMaker
 from hindsight.jobs.collect.questions import (
@@ -32,7 +30,7 @@ from hindsight.jobs.collect.questions import (
 )
 from hindsight.jobs.collect.running_infos import RunningInfos, SilentClients
 from hindsight.jobs.collect.server import Server
-from hindsight.jobs.collect.turns import Turn, Turns
+from hindsight.jobs.collect.turns import Cut, Turn, Turns
 from hindsight.udfs.remoting.remoting_frames import listed_clients
 
 _NOT_SUPPORTED = 3  # REQUEST_CODE_NOT_SUPPORTED; said to 106, it gives a proxy away
@@ -78,15 +76,14 @@ class Sweep:
         await self._ask_all(SERVERS, view.name_servers(), self._once(CLUSTER_INFO))
         await self._ask_all(SERVERS, view.listing_servers(), self._once(TOPIC_LIST))
         view.settle_brokers()
-        await self._ask_all(LISTS, view.due_brokers(), self._once(*OF_BROKER))
-        view.settle_groups()
+        await self._ask_all(LISTS, filter(view.is_due, view.brokers()), self._once(*OF_BROKER))
         topics = view.routed_topics()
-        await self._ask_all(ROUTES, view.name_servers(), partial(self._of_routes, topics))
+        await self._ask_about(ROUTES, view.name_servers(), lambda _: topics, lambda topic: [topic_route(topic)])
         view.settle_routes(topics)
         await self._ask_all(TOPICS, view.popping_brokers(), self._of_pop)
-        await self._ask_all(TOPICS, view.brokers(), self._of_topics)
+        await self._ask_about(TOPICS, view.brokers(), view.topics_at, lambda topic: [topic_status(topic)])
         owing = [server for server in view.brokers() if view.is_due(server) or self._turns.owes(server, DETAILS.name)]
-        await self._ask_all(DETAILS, owing, self._of_details)
+        await self._ask_about(DETAILS, owing, view.topics_at, of_topic)
         view.settle_details()
         await self._ask_members()
         await self._ask_told(topics)
@@ -104,8 +101,9 @@ class Sweep:
 
         async with asyncio.TaskGroup() as both:
             both.create_task(infos.ask())
-            await self._ask_all(MEMBERS, servers, self._of_groups, heard)
-            await self._ask_all(MEMBERS, self._view.brokers(), self._of_producers, heard)
+            await self._ask_about(MEMBERS, servers, self._view.groups_at, of_group, heard)
+            producers = [producer_connection(name) for name in self._view.producers()]
+            await self._ask_all(MEMBERS, self._view.brokers(), self._once(*producers), heard)
             infos.all_listed()
         for server, group in infos.first_left.items():
             self._turns.ended(server, MEMBERS.name, (group, 0))
@@ -114,40 +112,37 @@ class Sweep:
         """Topics that this sweep told of for the first time, of groups of this shard: their rounds need them."""
         view = self._view
         if told := view.told_topics():
-            await self._ask_all(TOLD, view.name_servers(), lambda _: map(topic_route, told))
+            await self._ask_all(TOLD, view.name_servers(), self._once(*map(topic_route, told)))
             view.settle_routes([*asked, *told])
             here = {server: [t for t in view.topics_at(server) if t in told] for server in view.brokers()}
-            about = partial(self._of_told, here)
-            await self._ask_all(TOLD, [server for server, held in here.items() if held], about)
 
-    def _of_told(self, here: Mapping[Server, Sequence[str]], server: Server) -> Iterable[Question]:
-        return (question for topic in here[server] for question in (topic_status(topic), *of_topic(topic)))
+            def about(server: Server) -> Iterable[Question]:
+                return (question for topic in here[server] for question in (topic_status(topic), *of_topic(topic)))
+
+            await self._ask_all(TOLD, [server for server, held in here.items() if held], about)
 
     def _once(self, *questions: Question) -> Asking:
         return lambda _server: questions
-
-    def _turn(self, step: Step, server: Server, subjects: Sequence[str], about: About) -> Turn:
-        return self._turns.of(server, step.name, subjects, about, lambda: self._cut.over(step.share))
-
-    def _of_routes(self, topics: Sequence[str], server: Server) -> Turn:
-        return self._turn(ROUTES, server, topics, lambda topic: [topic_route(topic)])
 
     def _of_pop(self, server: Server) -> Iterable[Question]:
         # A mode that was set since explains what members take: without it they would seem to differ.
         modes = [] if self._view.is_due(server) else [MESSAGE_REQUEST_MODES]
         return [*modes, REVIVE_PROGRESS, *map(topic_status, self._view.pop_retry_topics_at(server))]
 
-    def _of_topics(self, server: Server) -> Turn:
-        return self._turn(TOPICS, server, self._view.topics_at(server), lambda topic: [topic_status(topic)])
+    async def _ask_about(
+        self,
+        step: Step,
+        servers: Iterable[Server],
+        subjects: Callable[[Server], Sequence[str]],
+        about: About,
+        heard: Hearing | None = None,
+    ) -> None:
+        """Ask each server about its subjects; who has no time for all goes on with the others in the next sweep."""
 
-    def _of_details(self, server: Server) -> Turn:
-        return self._turn(DETAILS, server, self._view.topics_at(server), of_topic)
+        def turn(server: Server) -> Turn:
+            return self._turns.of(server, step.name, subjects(server), about, lambda: self._cut.over(step.share))
 
-    def _of_groups(self, server: Server) -> Turn:
-        return self._turn(MEMBERS, server, self._view.groups_at(server), of_group)
-
-    def _of_producers(self, _server: Server) -> Iterable[Question]:
-        return map(producer_connection, self._view.producers())
+        await self._ask_all(step, servers, turn, heard)
 
     async def _ask_all(
         self, step: Step, servers: Iterable[Server], asking: Asking, heard: Hearing | None = None

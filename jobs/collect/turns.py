@@ -1,13 +1,58 @@
-"""What a sweep has no time for, the next one asks first: so everything is asked in turn, whatever servers claim."""
+"""When a sweep ends, whatever is still to be asked: its time is over, or somebody said stop.
+
+What it has no time for, the next one asks first: so everything is asked in turn, whatever servers claim.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary
 
+from hindsight.jobs.collect.failures import NoAnswerError, not_asked
 from hindsight.jobs.collect.questions import Question
 from hindsight.jobs.collect.server import Server
+
+
+class Cut:
+    """The end of one sweep; ``share``: of a step that may take the sweep so far, so that steps behind it have time."""
+
+    def __init__(self, longest_s: float) -> None:
+        self._begun = asyncio.get_running_loop().time()
+        self._longest_s = longest_s
+        self._stop_at = float("inf")
+        self._running: set[asyncio.Timeout] = set()
+
+    def stop(self, at: float) -> None:
+        """End the sweep at an instant of the loop's clock: the collector is to end."""
+        self._stop_at = at
+        for timeout in self._running:
+            timeout.reschedule(min(timeout.when() or at, at))
+
+    def over(self, share: float = 1.0) -> bool:
+        """Whether nothing more is asked in this step."""
+        now = asyncio.get_running_loop().time()
+        return now >= self._stop_at or now >= self._begun + share * self._longest_s
+
+    @property
+    def why(self) -> NoAnswerError:
+        """Why what is left is not asked."""
+        is_stopped = asyncio.get_running_loop().time() >= self._stop_at
+        return not_asked("the collector was stopped" if is_stopped else f"a sweep is cut after {self._longest_s:.0f} s")
+
+    @asynccontextmanager
+    async def limited(self, share: float = 1.0) -> AsyncIterator[None]:
+        """Break off what the block waits for when the time is over. Raises: TimeoutError."""
+        at = min(self._begun + share * self._longest_s, self._stop_at)
+        async with asyncio.timeout_at(at) as timeout:
+            self._running.add(timeout)
+            try:
+                yield
+            finally:
+                self._running.discard(timeout)
+
 
 # Where a turn goes on: the subject, and which of its questions.
 Place = tuple[str, int]

@@ -17,6 +17,7 @@ from hindsight.udfs.diagnosis.logged_by_brokers import (
     SubscriptionChange,
 )
 from hindsight.udfs.diagnosis.logged_troubles import (
+    CONSUMING,
     OffsetSet,
     Subject,
     Tally,
@@ -39,20 +40,6 @@ _CODES = {
     26: "the broker does not have the group",
     215: "flow control by the broker",
 }
-_WHAT = {
-    "pull_failed": ("pull failed", "pulls failed"),
-    "consume_failed": ("time the listener failed", "times the listener failed"),
-    "flow_control": ("pull put off by the client's flow control", "pulls put off by the client's flow control"),
-    "pull_suspended": ("pull suspended", "pulls suspended"),
-    "consumer_suspended": ("time the consumer was suspended", "times the consumer was suspended"),
-    "consumer_resumed": ("time the consumer was resumed", "times the consumer was resumed"),
-    "consume_not_locked": ("time a queue was not locked", "times a queue was not locked"),
-    "message_expired": ("message sent back, too long in the listener", "messages sent back, too long in the listener"),
-    "send_back_failed": ("message could not be sent back", "messages could not be sent back"),
-    "result_dropped": ("result dropped: the messages come again", "results dropped: the messages come again"),
-    "offset_not_stored": ("offset not read or stored", "offsets not read or stored"),
-}
-
 _LANGUAGES = {"CPP": "C++", "GO": "Go", "GRPC": "gRPC"}
 # Lines that come while all is well.
 _ORDINARY = frozenset(
@@ -73,13 +60,6 @@ _OF_OTHERS = {
     "rebalance_result": "its share of the queues changed",
 }
 _MOST_IN_SHORT = 3
-_AT = {
-    "broker_expired": "broker {} was silent for too long and was taken out of all routes",
-    "broker_channel_destroyed": "the connection of broker {} was closed, and it was taken out of all routes",
-    "broker_unregistered": "broker {} left",
-    "topic_unregistered": "no broker has topic {} any more: clients get no route of it",
-    "broker_registered": "broker {} came",
-}
 
 
 def consuming_in_short(troubles: Iterable[Troubles], clock: Clock) -> Iterator[str]:
@@ -150,7 +130,7 @@ def groups_met(troubles: Iterable[Troubles]) -> set[str | None]:
 
 def _told(subject: Subject, tally: Tally, clock: Clock) -> str:
     kind, _, topic, broker, code, exception, detail = subject
-    what = f"{tally.count:,} {_WHAT[str(kind)][tally.count > 1]}"
+    what = f"{tally.count:,} {CONSUMING[str(kind)][tally.count > 1]}"
     of = f" of {topic}" if topic else ""
     at = f" at {broker}" if broker else ""
     why = ", ".join(str(part) for part in (exception, detail) if part)
@@ -210,10 +190,10 @@ def _by_kind(told: ByBrokers, clock: Clock) -> Iterator[list[str]]:
 
 
 def _at_name_servers(told: ByBrokers, clock: Clock) -> Iterator[str]:
-    for one in sorted(told.at_name_servers, key=lambda one: AT_NAME_SERVERS.index(one.what)):
+    for one in sorted(told.at_name_servers, key=lambda one: [*AT_NAME_SERVERS].index(one.what)):
         times = f", {one.tally.count:,} times" if one.tally.count > 1 else ""
         name = f"name server {one.name_server}".rstrip()
-        yield f"{name}: {_AT[one.what].format(one.subject)}{times}, {when(one.tally, clock)}"
+        yield f"{name}: {AT_NAME_SERVERS[one.what].format(one.subject)}{times}, {when(one.tally, clock)}"
 
 
 def _subscription(one: SubscriptionChange, clock: Clock) -> str:

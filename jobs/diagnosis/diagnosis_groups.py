@@ -19,7 +19,7 @@ from hindsight.udfs.diagnosis.logged_ownership import (
     WHY,
     Ownership,
 )
-from hindsight.udfs.diagnosis.logged_troubles import Tally
+from hindsight.udfs.diagnosis.logged_troubles import FAILURES, Tally
 from hindsight.udfs.rebalances.rebalance_event import (
     BY_NOTICE,
     BY_TIMER,
@@ -220,19 +220,8 @@ def _failure_lines(group: str, diagnosis: Diagnosis, names: Names, clock: Clock)
         for subject, tally in one.failures.items():
             if subject[1] == group:
                 about = " ".join(str(part) for part in subject[2:] if part)
-                what = _FAILURE.get(str(subject[0]), str(subject[0]))
+                what = FAILURES[str(subject[0])]
                 yield f"{what}, {about}: {_times(tally, clock)} ({log})"
-
-
-_FAILURE = {
-    "member_list_failed": "no member list",
-    "topic_unknown": "topic not known yet",
-    "allocation_failed": "the strategy failed",
-    "rebalance_failed": "rebalance failed",
-    "queue_add_failed": "queue not taken",
-    "queue_pull_expired": "queue given up, not pulled from for 120 s",
-    "unlock_blocked": "queue not unlocked, still consuming",
-}
 
 
 def _times(tally: Tally, clock: Clock) -> str:

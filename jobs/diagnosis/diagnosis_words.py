@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from hindsight.udfs.diagnosis.logged_ownership import Queues
 from hindsight.udfs.diagnosis.logged_troubles import Tally
@@ -38,9 +38,8 @@ class Names:
     def __init__(self, paths: list[str]) -> None:
         folders = {path.rpartition("/")[0] for path in paths}
         parts = [folder.split("/") for folder in sorted(folders)]
-        common = "/".join(
-            alike[0] for alike in takewhile(lambda some_of: len(set(some_of)) == 1, zip(*parts, strict=False))
-        )
+        alike = takewhile(lambda some_of: len(set(some_of)) == 1, zip(*parts, strict=False))
+        common = "/".join(one[0] for one in alike)
         self._common = f"{common}/" if common else ""
 
     def of(self, path: str) -> str:
@@ -96,10 +95,6 @@ def queues_told(queues: Queues) -> str:
 def _ranges(numbers: list[int]) -> str:
     if numbers == [-1]:
         return "all"
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
+    of_run = groupby(enumerate(numbers), key=lambda placed: placed[1] - placed[0])
+    runs = [[number for _, number in run] for _, run in of_run]
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

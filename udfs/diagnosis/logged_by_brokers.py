@@ -14,9 +14,14 @@ from hindsight.udfs.diagnosis.logged_troubles import Isolation, Tally, isolation
 from hindsight.udfs.logs.broker_log_lines import ISOLATIONS
 
 Memberships = Iterable[tuple[str, Event]]
-AT_NAME_SERVERS = (
-    "broker_expired", "broker_channel_destroyed", "broker_unregistered", "topic_unregistered", "broker_registered",
-)  # fmt: skip
+# In words for a person, of a broker or topic.
+AT_NAME_SERVERS = {
+    "broker_expired": "broker {} was silent for too long and was taken out of all routes",
+    "broker_channel_destroyed": "the connection of broker {} was closed, and it was taken out of all routes",
+    "broker_unregistered": "broker {} left",
+    "topic_unregistered": "no broker has topic {} any more: clients get no route of it",
+    "broker_registered": "broker {} came",
+}
 
 
 class SubscriptionChange(NamedTuple):

@@ -20,32 +20,32 @@ from hindsight.udfs.diagnosis.log_processes import Process
 from hindsight.udfs.logs.consuming_templates import GIVEN_UP
 from hindsight.udfs.producer.retry_rules import is_surely_not_stored
 
-# Kinds that are counted by group and topic.
-FAILURES = (
-    "member_list_failed",
-    "topic_unknown",
-    "allocation_failed",
-    "rebalance_failed",
-    "queue_add_failed",
-    "queue_pull_expired",
-    "unlock_blocked",
-    "selection_failed",
-    "heartbeat_failed",
-)
-# What consumers met, counted by whom it met.
-CONSUMING = (
-    "pull_failed",
-    "consume_failed",
-    "flow_control",
-    "pull_suspended",
-    "consumer_suspended",
-    "consumer_resumed",
-    "consume_not_locked",
-    "message_expired",
-    "send_back_failed",
-    "result_dropped",
-    "offset_not_stored",
-)
+# Kinds that are counted by group and topic, in words for a person.
+FAILURES = {
+    "member_list_failed": "no member list",
+    "topic_unknown": "topic not known yet",
+    "allocation_failed": "the strategy failed",
+    "rebalance_failed": "rebalance failed",
+    "queue_add_failed": "queue not taken",
+    "queue_pull_expired": "queue given up, not pulled from for 120 s",
+    "unlock_blocked": "queue not unlocked, still consuming",
+    "selection_failed": "selection_failed",
+    "heartbeat_failed": "heartbeat_failed",
+}
+# What consumers met, counted by whom it met, in words of one and of several.
+CONSUMING = {
+    "pull_failed": ("pull failed", "pulls failed"),
+    "consume_failed": ("time the listener failed", "times the listener failed"),
+    "flow_control": ("pull put off by the client's flow control", "pulls put off by the client's flow control"),
+    "pull_suspended": ("pull suspended", "pulls suspended"),
+    "consumer_suspended": ("time the consumer was suspended", "times the consumer was suspended"),
+    "consumer_resumed": ("time the consumer was resumed", "times the consumer was resumed"),
+    "consume_not_locked": ("time a queue was not locked", "times a queue was not locked"),
+    "message_expired": ("message sent back, too long in the listener", "messages sent back, too long in the listener"),
+    "send_back_failed": ("message could not be sent back", "messages could not be sent back"),
+    "result_dropped": ("result dropped: the messages come again", "results dropped: the messages come again"),
+    "offset_not_stored": ("offset not read or stored", "offsets not read or stored"),
+}
 OFFSETS = ("offset_illegal", "offset_fixed", "offset_reset", "offset_went_back")
 _REASON = re.compile(r"\b(?:e|ex|err|error|exception|reason|cause|desc)[:=] ?", re.IGNORECASE)
 Subject = tuple[str | int | bool | tuple[str, ...] | None, ...]
@@ -158,7 +158,11 @@ def troubles_of(process: Process, brokers: Mapping[str, str]) -> Troubles:
             for kind in CONSUMING
             for subject, tally in _tally(events, kind, lambda one: _consuming(one, brokers), "reconsume_times").items()
         },
-        [_offset_set(one) for one in events if one.kind in OFFSETS],
+        [
+            OffsetSet(one.at, one.kind, *(one.row.get(name) for name in OffsetSet._fields[2:]))
+            for one in events
+            if one.kind in OFFSETS
+        ],
         _tally(events, "members_changed", lambda one: _named(one, "consumer_group")),
     )
 
@@ -256,13 +260,9 @@ def _consuming(one: Event, brokers: Mapping[str, str]) -> Subject:
     return one.kind, *told, broker, *_error(one), None if detail == "{}" else detail
 
 
-def _offset_set(one: Event) -> OffsetSet:
-    return OffsetSet(one.at, one.kind, *(one.row.get(name) for name in OffsetSet._fields[2:]))
-
-
 def _failures(events: Iterable[Event], kind: str) -> dict[Subject, Tally]:
     """By kind, group, topic and exception. A member list that is not got is told twice: once with the exception."""
-    found = _tally(events, kind, lambda one: (one.kind, *_of_group(one)))
+    found = _tally(events, kind, lambda one: (kind, *_named(one, "consumer_group", "topic"), _error(one)[1]))
     explained = {subject[1] for subject in found if subject[3]}
     if kind == "member_list_failed":
         return {subject: tally for subject, tally in found.items() if subject[3] or subject[1] not in explained}
@@ -286,10 +286,6 @@ def _send(one: Event) -> Subject:
 
 def _error(one: Event) -> Subject:
     return one.row.get("response_code"), short_name(one.row.get("exception"))
-
-
-def _of_group(one: Event) -> Subject:
-    return one.row.get("consumer_group"), one.row.get("topic"), short_name(one.row.get("exception"))
 
 
 def _named(one: Event, *names: str) -> Subject:

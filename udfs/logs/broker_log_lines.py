@@ -66,18 +66,18 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     template(
         "consumer_channel_expired",
-        r"SCAN: remove expired channel from ConsumerManager(?#) consumerTable(?P<all_clear>, all clear, |\. )"
+        r"SCAN: remove expired channel from ConsumerManager(?#) consumerTable(?:, all clear, |\. )"
         r"(?:channel=(?P<address>[^ ,]++), )?consumerGroup=(?P<client_group>[^ ]++)",
     ),
     template(
         "consumer_id_changed",
         rf"\[BUG\] consumer channel exist in broker, but clientId not equal\. (?#)GROUP: {_GROUP} "
-        rf"OLD: (?P<ignored>.*?)NEW: {_CHANNEL} ?",
+        rf"OLD: .*?NEW: {_CHANNEL} ?",
     ),
     template(
         "consumer_id_changed",
         r"ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, (?#)"
-        rf"group=(?P<client_group>[^,]++), old clientChannelInfo=(?P<ignored>.*?), new clientChannelInfo={_CHANNEL}",
+        rf"group=(?P<client_group>[^,]++), old clientChannelInfo=.*?, new clientChannelInfo={_CHANNEL}",
     ),
     template("subscription_added", rf"subscription changed, add new topic, (?#)group: {_GROUP} {_SUBSCRIPTION}"),
     template(
@@ -116,7 +116,7 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     template(
         "producer_channel_expired",
-        r"SCAN: remove expired channel from ProducerManager(?#) groupChannelTable(?P<all_clear>, all clear, )"
+        r"SCAN: remove expired channel from ProducerManager(?#) groupChannelTable, all clear, "
         r"group=(?P<client_group>[^ ]++)",
     ),
     template("group_not_known", rf"getConsumerGroupInfo failed, {_GROUP} (?P<address>[^ ]++)"),
@@ -124,7 +124,7 @@ TEMPLATES: tuple[Template, ...] = (
     template(
         "assignment_failed",
         r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\](?: |, the )topic\[(?P<topic>[^\]]++)\]"
-        r"(?:, get consumer id list failed|, allocate message queue exception\. (?P<ignored>.*+)| does not exist\.)",
+        r"(?:, get consumer id list failed|, allocate message queue exception\. .*+| does not exist\.)",
     ),
 )
 _MQ = (
@@ -175,7 +175,7 @@ _PROXY: tuple[Template, ...] = (
     template(
         "proxy_client_gone",
         r"remove grpc channel when client unregister\. (?#)group:(?P<client_group>[^, ]++), "
-        rf"clientChannelInfo:{_CHANNEL}, removed:(?P<ignored>true|false)",
+        rf"clientChannelInfo:{_CHANNEL}, removed:(?:true|false)",
     ),
     template(
         "proxy_client_gone", rf"remove remoting channel when client unregister\. (?#)clientChannelInfo:{_CHANNEL}"
@@ -190,14 +190,14 @@ _PROXY: tuple[Template, ...] = (
 _AT_NAME_SERVER = r"(?:BrokerIdentityInfo \[clusterName=[^,\[\]]*+, brokerAddr=)?(?P<broker_address>[^, \[\]]++)\]?"
 # Of name servers: brokers that come and go there, and topics that no broker has any more.
 _NAME_SERVER: tuple[Template, ...] = (
-    template("broker_registered", rf"new broker registered, {_AT_NAME_SERVER} HASer(?:ver|vice): (?P<ignored>.*+)"),
+    template("broker_registered", rf"new broker registered, {_AT_NAME_SERVER} HASer(?:ver|vice): .*+"),
     template("broker_unregistered", rf"unregisterBroker, remove from brokerLiveTable OK, {_AT_NAME_SERVER}"),
     template("broker_expired", rf"The broker channel expired, {_AT_NAME_SERVER} (?P<duration_ms>\d{{1,18}}+)ms"),
     template(
         "broker_channel_destroyed",
         r"the broker's channel destroyed, "
         r"(?:submit the unregister request at once, broker info: .{0,1000}?brokerAddr='?)?+"
-        r"(?P<broker_address>[^, '\[\]{}]++)(?P<ignored>.*+)",
+        r"(?P<broker_address>[^, '\[\]{}]++).*+",
     ),
     template(
         "topic_unregistered",
@@ -325,10 +325,6 @@ def broker_of(file: str) -> str:
     return folder if _OWN_NAME(stem) else stem
 
 
-def _channel(printed: str) -> dict[str, Any]:
-    return _end("address", _REMOTE, printed) | _end("broker_address", _LOCAL, printed)
-
-
 def _end(column: str, pattern: re.Pattern[str], printed: str) -> dict[str, Any]:
     """An address of a channel, by name where it has names."""
     found = sorted((end[1] is None, end[1] or end[2] or "") for end in pattern.finditer(printed))
@@ -357,13 +353,11 @@ def _sub_string(printed: str) -> str | None:
 
 
 _READ: dict[str, Reader] = {
-    "channel": _channel,
+    "channel": lambda text: _end("address", _REMOTE, text) | _end("broker_address", _LOCAL, text),
     "queue_id": lambda text: {"queue_id": java_number(text, 32)},
     "duration_ms": lambda text: {"duration_ms": java_number(text, 64)},
     "client_version": lambda text: {"client_version": java_number(text, 32)},
     "last_update_at": _last_update,
     "subscription": _subscription,
     "old_subscription": lambda text: {"old_sub_string": _sub_string(text)},
-    "all_clear": lambda text: {},
-    "ignored": lambda text: {},
 }

@@ -74,8 +74,7 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     template(
         "queue_dropped",
-        r"the pop request\[PopRequest (?#)\[topic=[^,\[\]]*+, "
-        rf"consumerGroup={_G}, messageQueue={_MQ}\]\] is dropped\.",
+        rf"the pop request\[PopRequest (?#)\[topic=[^,\[\]]*+, consumerGroup={_G}, messageQueue={_MQ}\]\] is dropped\.",
         mark="is dropped.",
     ),
     *(
@@ -205,11 +204,11 @@ TEMPLATES: tuple[Template, ...] = (
     template("send_failed", r"sendKernelImpl exception", traced=True, lost=True),
     template(
         "failed_message",
-        r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}(?P<ignored>.*+)",
+        r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+",
     ),
     template(
         "failed_message",
-        r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}(?P<ignored>.*+)",
+        r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+",
     ),
     # 4.9.3 and 5.0.0-ALPHA print the slots themselves.
     template(
@@ -236,11 +235,11 @@ TEMPLATES: tuple[Template, ...] = (
     template(
         "client_created",
         r"Created a new client Instance, (?:InstanceIndex|FactoryIndex): ?\d++, ClientID: ?(?P<client_id>[^, ]++), "
-        r"[^C]*+(?:C(?!lientVersion:)[^C]*+)*(?:ClientVersion:(?P<client_version>[^, ]++))?(?P<ignored>.*+)",
+        r"[^C]*+(?:C(?!lientVersion:)[^C]*+)*(?:ClientVersion:(?P<client_version>[^, ]++))?.*+",
     ),
     template(  # through 4.3.0
         "client_created",
-        r"created a new client Instance, (?#)FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) (?P<ignored>.*) "
+        r"created a new client Instance, (?#)FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) .* "
         r"(?P<client_version>V\d[^ ,]*+), serializeType=\w++",
     ),
     template("client_started", r"the client factory \[(?P<client_id>[^\]]++)\] start OK", mark="] start OK"),
@@ -364,11 +363,6 @@ def _thrown(described: str) -> dict[str, Any]:
     return {"exception": found[1][:ERROR_CHARS], "error": found[2][:ERROR_CHARS] or None} if found else {}
 
 
-def _brokers_sent(printed: str) -> dict[str, Any]:
-    """The brokers of a send's attempts in their order; what was not tried is printed as null."""
-    return {"brokers_sent": [name for name in printed.split(", ") if name not in ("", "null")]}
-
-
 def _ids(printed: str) -> dict[str, Any]:
     """Of a message its id, of a batch those of all its messages."""
     ids = printed.split(",")
@@ -384,7 +378,8 @@ _READ: dict[str, Reader] = {
     "attempts": _number("attempts", 32),
     "messages": _messages,
     "thrown": _thrown,
-    "brokers_sent": _brokers_sent,
+    # In the order of the attempts; what was not tried is printed as null.
+    "brokers_sent": lambda text: {"brokers_sent": [name for name in text.split(", ") if name not in ("", "null")]},
     "msg_ids": _ids,
     "offset_msg_id": lambda text: {"offset_msg_id": text.partition(",")[0]},
     "not_latest": lambda text: {"response_code": _NOT_LATEST, "detail": text},
@@ -394,5 +389,4 @@ _READ: dict[str, Reader] = {
     "queues": _queues,
     "route": _route,
     "properties": _properties,
-    "ignored": lambda text: {},
 }

@@ -54,6 +54,7 @@ from hindsight.udfs.logs.log_templates import Template
 from hindsight.udfs.logs.log_wrappers import Unwrapper
 from hindsight.udfs.logs.other_client_logs import (
     CPP,
+    OtherLine,
     head_of_cpp,
     is_other_client,
     queues_below,
@@ -243,8 +244,9 @@ class _Reader:
             return
         first, *below = text.split("\n")
         self.recent.append(first)
-        if self.counts_days:
-            self._take_time(first)
+        days = self.reading.days
+        if days is not None and (seen := time_of_line(first, self.reading)) is not None:
+            days.see(seen.day_ms)
         parsed = self.wanted(line, first)
         while parsed is None and below:
             parsed = self.wanted(line, below.pop(0))
@@ -271,11 +273,6 @@ class _Reader:
             held, self.held = self.held, None
             yield from held.release()
 
-    def _take_time(self, text: str) -> None:
-        seen = time_of_line(text, self.reading)
-        if seen is not None and self.reading.days is not None:
-            self.reading.days.see(seen.day_ms)
-
     def wanted(self, line: Line, text: str) -> ParsedLine | None:
         """What comes of a line that may hold a wanted message; None: it holds none, or quotes it in a stack trace."""
         if line.refusal is not None:
@@ -290,13 +287,12 @@ class _Reader:
             if continues_trace(text):
                 return None
             if is_other_client(text):
-                return self._other(line, text) or self._in_java_s_words(line, text, found)
+                other = read_other(text, self.reading.zone)
+                return self._other(line, text, other) if other else self._in_java_s_words(line, text, found)
             if found is None:
                 grpc = read_grpc(text, self.reading)
                 if grpc is not None:
-                    is_traced = grpc.row["kind"] in ("send_failed", "heartbeat_failed")
-                    row = {**grpc.row, "language": GRPC}
-                    return self._told(line, row, grpc.head, text, grpc.message, is_traced=is_traced)
+                    return self._other(line, text, grpc)
                 refuse_foreign(text)
                 return None
             return self._own(line, text, *found)
@@ -312,23 +308,22 @@ class _Reader:
             head = written_at(text, self.reading)
             return head and self._told(line, read_event(form, text[start:]), head, text, text[start:])
         head = read_head(text, start, self.reading)
-        message = self._message(text, start)
+        declared = self.reading.declared
+        message = text[start : declared.message_end(text, start)] if declared else text[start:]
         if form.kind == RESULT:
             return self._result(line, _rebalance_result(message), head, text)
         is_words = form.traced and message.rstrip() == form.starts
         row = read_event(form, message)
         return self._told(line, row, head, text, message, is_traced=form.traced, is_words=is_words)
 
-    def _other(self, line: Line, text: str) -> ParsedLine | None:
-        """What comes of a line of a Go or C++ client; None: nothing."""
-        other = read_other(text, self.reading.zone)
-        if other is None:
-            return None
+    def _other(self, line: Line, text: str, other: OtherLine) -> ParsedLine:
+        """What comes of a line of a Go, C++ or gRPC client."""
         row = {**other.row, "language": other.language}
         if other.is_result:
             finish = partial(queues_below, message=other.message) if other.language == CPP else None
             return self._result(line, row, other.head, text, finish)
-        return self._told(line, row, other.head, text, other.message)
+        is_traced = other.language == GRPC and row["kind"] in ("send_failed", "heartbeat_failed")
+        return self._told(line, row, other.head, text, other.message, is_traced=is_traced)
 
     def _in_java_s_words(self, line: Line, text: str, found: tuple[int, Template] | None) -> ParsedLine | None:
         """What comes of a line of C++ that says what Java's client would, as its branch re_dev does."""
@@ -386,10 +381,6 @@ class _Reader:
         exception = (whole.get("stack_trace") or "").partition("\n")[0]
         identify(whole, f"{text}\n{exception}" if exception else text, self.occurrences)
         return whole
-
-    def _message(self, text: str, start: int) -> str:
-        declared = self.reading.declared
-        return text[start : declared.message_end(text, start)] if declared else text[start:]
 
 
 def _rebalance_result(message: str) -> dict[str, Any]:

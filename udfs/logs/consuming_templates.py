@@ -108,7 +108,7 @@ CONSUMING: tuple[Template, ...] = (
     template(
         "offset_first_read",
         rf"the first time to pull message, so fix offset from broker\. (?#)pullRequest: {PULL_REQUEST} "
-        r"NewOffset: (?P<new_offset>-?\d{1,19}+) brokerBusy: (?P<ignored>true|false)",
+        r"NewOffset: (?P<new_offset>-?\d{1,19}+) brokerBusy: (?:true|false)",
     ),
     template(
         "offset_reset",
@@ -128,7 +128,7 @@ CONSUMING: tuple[Template, ...] = (
     template(
         "offset_went_back",
         r"\[BUG\] pull message result maybe data wrong, (?#)nextBeginOffset: (?P<new_offset>-?\d{1,19}+) "
-        r"firstMsgOffset: (?P<ignored>-?\d++) prevRequestOffset: (?P<offset>-?\d{1,19}+)",
+        r"firstMsgOffset: -?\d++ prevRequestOffset: (?P<offset>-?\d{1,19}+)",
     ),
     # The listener
     template(
@@ -187,18 +187,18 @@ CONSUMING: tuple[Template, ...] = (
         RETURNED,
         rf"SendResult \[sendStatus=(?P<detail>[A-Z_]++), msgId=(?P<msg_ids>{_IDS}), "
         rf"offsetMsgId=(?P<offset_msg_id>{_IDS}), messageQueue={QUEUE}, "
-        r"queueOffset=(?P<offset>\d{1,19}+)(?:, recallHandle=[^ \]]*+)?+\](?P<ignored>.*+)",
+        r"queueOffset=(?P<offset>\d{1,19}+)(?:, recallHandle=[^ \]]*+)?+\].*+",
         mark="], queueOffset=",
     ),
     template(
         GIVEN_UP,
         r"Send \[(?P<attempts>\d{1,9}+)\] times, still failed, cost \[(?P<latency_ms>\d{1,18}+)\]ms, "
-        r"Topic: (?P<topic>[^, ]++), BrokersSent: \[(?P<brokers_sent>[^\[\]]*+)\](?P<ignored>.*+)",
+        r"Topic: (?P<topic>[^, ]++), BrokersSent: \[(?P<brokers_sent>[^\[\]]*+)\].*+",
         mark="] times, still failed, cost [",
         traced=True,
     ),
     *(
-        template(GIVEN_UP, rf"(?P<detail>{starts})(?P<ignored>.*+)", traced=True)
+        template(GIVEN_UP, rf"(?P<detail>{starts}).*+", traced=True)
         for starts in (
             "sendDefaultImpl call timeout",
             "sendSelectImpl call timeout",

@@ -25,14 +25,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError, java_number
 from hindsight.udfs.logs.log_layouts import LogHead, LogReading, read_head
 from hindsight.udfs.logs.log_templates import holds_any
-from hindsight.udfs.logs.other_client_logs import instant_of
+from hindsight.udfs.logs.other_client_logs import OtherLine, instant_of
 from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GRPC = "GRPC"
@@ -93,17 +93,9 @@ _RUST_HEAD = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]{8,18}Z) ++([A-Z]++) [\w:]++: "
 _LEVELS = {"E": "error", "W": "warn", "I": "info", "D": "debug", "T": "trace", "C": "critical"}
 
 
-class GrpcLine(NamedTuple):
-    """What a line tells."""
-
-    head: LogHead
-    message: str
-    row: dict[str, Any]
-
-
-def read_grpc(text: str, reading: LogReading) -> GrpcLine | None:
+def read_grpc(text: str, reading: LogReading) -> OtherLine | None:
     """The line as one of a gRPC client; None: it tells nothing wanted. Refused: BAD_TIMESTAMP, UNKNOWN_LOG_LAYOUT."""
-    found = _ANY.search(text) if may_be_grpc(text) else None
+    found = _ANY.search(text) if holds_any(text, GRPC_NEEDLES) else None
     if found is None:
         return None
     slog = _SLOG.match(text)
@@ -120,22 +112,16 @@ def read_grpc(text: str, reading: LogReading) -> GrpcLine | None:
     go = _GO_CLIENT.search(text, found.end())
     if go is not None:
         row.setdefault("client_id", go[1])
-    return GrpcLine(head, message, row)
-
-
-def may_be_grpc(text: str) -> bool:
-    """False: it is no line that is wanted here. Quick, for most lines."""
-    return holds_any(text, GRPC_NEEDLES)
+    return OtherLine(GRPC, head, message, row, is_result=False)
 
 
 def _head(text: str, start: int, reading: LogReading) -> LogHead:
     """Of a line in one of the clients' own layouts, or in any that logs are read in."""
-    rust = _RUST_HEAD.match(text)
-    if rust is not None and rust.end() == start:
-        return LogHead(_instant(rust[1], reading), 1, rust[2], None, None)
-    go, local = _GO_HEAD.match(text), _LOCAL_HEAD.match(text)
-    if go is not None and go.end() == start:
-        return LogHead(_instant(go[1], reading), 1, go[2], None, None)
+    for pattern in (_RUST_HEAD, _GO_HEAD):
+        own = pattern.match(text)
+        if own is not None and own.end() == start:
+            return LogHead(_instant(own[1], reading), 1, own[2], None, None)
+    local = _LOCAL_HEAD.match(text)
     if local is not None and local.end() == start:
         at = _instant(local[1], reading)
         if local[2]:

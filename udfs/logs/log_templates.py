@@ -74,22 +74,14 @@ class TemplateIndex:
     def __init__(self, templates: Iterable[Template], needles: tuple[str, ...]) -> None:
         """``needles``: texts of which every form's ``starts`` or ``mark`` holds one, and ordinary lines few."""
         self._needles = needles
-        self._by_word: dict[str, list[Template]] = {}
-        self._after_name: list[Template] = []
-        self._glued: list[Template] = []  # recognised before the first word ends
-        for one in templates:
+        forms = tuple(templates)
+        for one in forms:
             if not any(needle in one.starts or needle in one.mark for needle in needles):
                 raise ValueError(f"no needle finds {one.kind}: {one.starts!r}")
-            if one.starts.startswith(" "):
-                self._after_name.append(one)
-            elif " " in one.starts or one.pattern.fullmatch(one.starts):
-                self._by_word.setdefault(one.starts.partition(" ")[0], []).append(one)
-            else:
-                self._glued.append(one)
-        known = (*(one for of_word in self._by_word.values() for one in of_word), *self._after_name, *self._glued)
         # The longest first: one that begins as another, but earlier in the line, is found where it begins.
-        starts = sorted({one.starts for one in known}, key=len, reverse=True)
+        starts = sorted({one.starts for one in forms}, key=len, reverse=True)
         self._hits = re.compile("|".join(map(re.escape, starts))).finditer
+        self._forms = {begin: [one for one in forms if begin.startswith(one.starts)] for begin in starts}
 
     def may_hold_one(self, text: str) -> bool:
         """False: the line holds no message of a known form. Quick, for all the lines that do not."""
@@ -102,24 +94,12 @@ class TemplateIndex:
             start = hit.start()
             if hit[0].startswith(" "):
                 start = text.rfind(" ", 0, start) + 1
-            form = self._find(text, start, absent)
-            if form is not None:
-                return start, form
-        return None
-
-    def _find(self, text: str, start: int, absent: set[str]) -> Template | None:
-        end = text.find(" ", start)
-        if end < 0:
-            end = len(text)
-        for one in self._by_word.get(text[start:end], ()):
-            if one.mark not in absent and text.startswith(one.starts, start):
-                if text.find(one.mark, start) >= 0:
-                    return one
-                absent.add(one.mark)
-        for one in self._after_name:
-            if end > start and text.startswith(one.starts, end):
-                return one
-        for one in self._glued:
-            if text.startswith(one.starts, start):
-                return one
+                if start == hit.start():  # behind no name
+                    continue
+            for form in self._forms[hit[0]]:
+                if form.mark in absent:
+                    continue
+                if text.find(form.mark, start) >= 0:
+                    return start, form
+                absent.add(form.mark)
         return None

@@ -283,13 +283,14 @@ class LoggedShares:
         near = [one for one in heard if since <= one.at <= last.at and client_id in self._of(one)]
         notices = [one.at for one in near if one.kind == NOTICE]
         woken = [at for at in notices if first.at - _WOKEN_WITHIN_MS <= at]
+        last_of = {line.topic: line for line in burst.lines}
         return Around(
             client_id,
             last.at,
             since,
             started_at=_begun(burst, started, first.at),
             members=self._counted(client_id, burst),
-            other_queues=[t for t, was in burst.before.items() if _is_other_route(was, _last_of(burst, t))],
+            other_queues=[t for t, was in burst.before.items() if _is_other_route(was, last_of[t])],
             other_topics=self._other_topics(burst, before),
             refused_at=min(burst.refused_at, default=None),
             expired_at=min((one.at for one in near if one.kind == EXPIRY), default=None),
@@ -380,11 +381,6 @@ def _begun(burst: Burst, started: Sequence[int], first_at: int) -> int | None:
         return None
     of_retries = all(topic.startswith(RETRY_PREFIX) for topic in burst.before)
     return since if first_at - since <= (_RETRY_WITHIN_MS if of_retries else REACTS_WITHIN_MS) else None
-
-
-def _last_of(burst: Burst, topic: str) -> Line:
-    """The last result of a topic."""
-    return next(line for line in reversed(burst.lines) if line.topic == topic)
 
 
 def _is_other_route(was: Shared | None, now: Line) -> bool:

@@ -177,7 +177,8 @@ def _sentence(consumer_group: str, made: Rebalance) -> str:
     why = WHY.get(made.trigger.kind) or _maybe(made.trigger)
     who = f" ({some(made.trigger.subjects)})" if made.trigger.subjects and made.trigger.kind != START else ""
     if made.outcome == FAILED:
-        return f"{made.client_id} of {consumer_group} failed to rebalance at {clock(made.at)}: {_first_error(made)}."
+        first = made.exceptions[0].exception or made.exceptions[0].kind.replace("_", " ")
+        return f"{made.client_id} of {consumer_group} failed to rebalance at {clock(made.at)}: {first}."
     moved = f"+{len(made.gained)} and -{len(made.lost)} queues, {made.held} held"
     took_ms, is_exact = took(made)["took_ms"], certainties(made)["took_certainty"] == "exact"
     within = "" if took_ms is None else f", {'' if is_exact else 'at most '}{took_ms / 1000:.1f} s later"
@@ -187,11 +188,6 @@ def _sentence(consumer_group: str, made: Rebalance) -> str:
 def _maybe(trigger: Trigger) -> str:
     told = "it was told that members changed" if trigger.at is not None else "nothing recorded says why"
     return f"{told}; perhaps {' or '.join(WHY[kind] for kind in trigger.also)}" if trigger.also else told
-
-
-def _first_error(made: Rebalance) -> str:
-    first = made.exceptions[0]
-    return first.exception or first.kind.replace("_", " ")
 
 
 def tells(logged: Rebalance, shown: Rebalance) -> bool:
