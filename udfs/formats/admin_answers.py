@@ -29,6 +29,7 @@ from hindsight.udfs.lines.parsed_line import (
     int32,
     is_instant,
     java_number,
+    known_value,
     lag_between,
     optional_flag,
     optional_int32,
@@ -260,8 +261,8 @@ def _mode_row(
     capture: Fields, told_by: str, said: Mapping[Any, Any], topic: str | None = None, group: str | None = None
 ) -> tuple[str, dict[str, Any]]:
     mode = said.get("mode")
-    if mode is not None and mode not in _MODES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'mode' is {mode!r:.80} (known: {', '.join(_MODES)})")
+    if mode is not None:
+        known_value(mode, "mode", _MODES)
     row = {
         "topic": topic,
         "consumer_group": group,

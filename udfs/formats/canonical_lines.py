@@ -36,6 +36,7 @@ from hindsight.udfs.lines.parsed_line import (
     is_instant,
     json_object,
     lag_between,
+    one_of,
     optional_flag,
     optional_rate,
     queue_id,
@@ -61,18 +62,6 @@ def instant_or_text(fields: Fields, name: str) -> int:
         return instant({name: int(at.timestamp() * 1000)}, name)
     except (OverflowError, ValueError):
         raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value!r:.60}") from None
-
-
-def one_of(*values: str) -> Callable[[Fields, str], str]:
-    """A reader of texts of which only these are known."""
-
-    def read(fields: Fields, name: str) -> str:
-        value = text_field(fields, name)
-        if value not in values:
-            raise RefusedLineError("UNKNOWN_VALUE", f"{name!r} is {value!r:.80} (known: {', '.join(values)})")
-        return value
-
-    return read
 
 
 def flag(fields: Fields, name: str) -> bool:
