@@ -62,8 +62,8 @@ class Invariant(NamedTuple):
 class Part:
     """Columns of a row that one source line brings.
 
-    Of rival lines the smallest ``order`` wins (SQL over the row ``{r}``); ``line`` names the columns that hold file
-    and line; null there: the part is absent.
+    Of rival lines the smallest by ``order`` wins: by columns that are never null there, or by whether one ``IS NULL``.
+    ``line`` names the columns that hold file and line; null there: the part is absent, and its columns are null.
     """
 
     columns: tuple[str, ...]
@@ -110,7 +110,7 @@ class Table:
         if self.parts:
             return self.parts
         rest = tuple(name for name in self.schema.names if name not in self.key)
-        return (Part(rest, ("{r}.source_file", "{r}.source_line")),)
+        return (Part(rest, ("source_file", "source_line")),)
 
     @property
     def carried_columns(self) -> list[str]:

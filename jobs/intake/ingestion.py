@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -27,10 +26,9 @@ from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.runner import Blob, Runner
 from hindsight.jobs.intake.intake_course import LandingRead, read_landing, store_read
-from hindsight.jobs.intake.intake_reading import Beside, read_options
-from hindsight.jobs.intake.intake_rivals import Completed
+from hindsight.jobs.intake.intake_kernels import Beside, Completed
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.landing.landing_lines import nothing_stored
+from hindsight.jobs.landing.landing_lines import nothing_stored, read_options
 from hindsight.jobs.landing.landing_survey import LandingFile, survey
 from hindsight.jobs.landing.ledger import ledger, named
 from hindsight.jobs.publishing.quality_gate import check
@@ -140,15 +138,15 @@ def files_to_read(lake: ArrowLake, context: RunContext, formats: Sequence[str]) 
 def _arrived(files: Sequence[LandingFile], read: LandingRead) -> Arrived:
     dates: dict[str, set[ClusterDate]] = {}
     for file in files:
-        for table, days in read.counts[file.file].reached.items():
-            dates.setdefault(table, set()).update(ClusterDate(file.cluster, day) for day in days)
+        for told in read.counts[file.file]["tables"]:
+            dates.setdefault(told["table"], set()).update(ClusterDate(file.cluster, day) for day in told["reached"])
     return Arrived(frozenset(file.format for file in files), {table: sorted(found) for table, found in dates.items()})
 
 
 def _replace_quarantine(lake: ArrowLake, read: LandingRead, files: Sequence[LandingFile]) -> None:
     """What these files' earlier readings refused is replaced by what this one refuses."""
     names = [file.file for file in files]
-    is_refused = any(counted.quarantined for counted in read.counts.values())
+    is_refused = any(counted["quarantined"] for counted in read.counts.values())
     if is_refused or len(lake.counted(QUARANTINE, ["source_file"], Where(values={"source_file": names}))):
         refused = read.blobs.rows(REFUSED, arrow_schema(QUARANTINE))
         lake.replace_files(QUARANTINE, refused, "source_file", names)
@@ -170,22 +168,15 @@ def _taken_in(
     return [
         {
             **file._asdict(),
-            "read": (counted := read.counts[file.file]).read,
-            "stored": counted.with_records - lost.get(file.file, 0),
+            **{name: counted[name] for name in ("read", "ignored", "quarantined", "complete")},
+            "stored": counted["with_records"] - lost.get(file.file, 0),
             "duplicate": lost.get(file.file, 0),
-            "ignored": counted.ignored,
-            "quarantined": counted.quarantined,
-            "complete": counted.complete,
-            "event_dates": _all_dates(counted.reached),
+            "event_dates": sorted({day for told in counted["tables"] for day in told["reached"]}),
             "ingested_at": context.started_at,
             "run_id": context.run_id,
         }
-        for file in files
+        for file, counted in ((file, read.counts[file.file]) for file in files)
     ]
-
-
-def _all_dates(reached: Mapping[str, Sequence[date]]) -> list[date]:
-    return sorted({day for days in reached.values() for day in days})
 
 
 def _result(taken_in: Sequence[Mapping[str, Any]]) -> IntakeResult:

@@ -11,33 +11,30 @@ from typing import Any, NamedTuple
 from hindsight.jobs.engines.arrow_lake import ArrowLake, DataFile
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.runner import Blobs, OfHeap, Runner, heaps
-from hindsight.jobs.intake.intake_reading import (
-    FRESH,
-    MADE,
-    READ,
-    Beside,
-    Buckets,
-    Portion,
-    Read,
-    StoredFile,
-    StoredHashes,
-    files_of_tables,
-)
-from hindsight.jobs.intake.intake_rivals import (
+from hindsight.jobs.intake.intake_kernels import (
     CHANGED,
     CONTESTED,
     DOUBTFUL,
+    FRESH,
     HELD,
     KEPT,
     LOST,
+    MADE,
+    READ,
     RIVALS,
     ROWS_READ,
+    Beside,
+    Buckets,
     Completed,
     HeldRows,
     Lost,
-    Outlets,
     Parted,
+    Portion,
+    Read,
     Settling,
+    StoredHashes,
+    TableFile,
+    files_of_tables,
     find_rivals,
 )
 from hindsight.jobs.landing.landing_lines import ENDS_FILE, ReadOptions
@@ -47,22 +44,11 @@ from hindsight.schemas import QUARANTINE, TABLES, Table
 from hindsight.schemas.arrow_types import arrow_schema, row_schema
 from hindsight.udfs.landing.landed_rows import COUNTS, REFUSED, Reach, Rules, TableShape
 from hindsight.udfs.landing.landing_formats import FORMATS
-from hindsight.udfs.landing.rival_rows import Keyed, LineNumbers, RowPart, Term
+from hindsight.udfs.landing.rival_rows import LineNumbers
 
 _BUCKET_BYTES = 64 << 20  # of landing files
 _MOST_BUCKETS = 200
 _WITH_DOUBTS = frozenset(table.name for table in TABLES.values() if "doubts" in table.schema.names)
-
-
-class FileRead(NamedTuple):
-    """What was counted in a landing file, in lines; ``reached``: the dates that rows of a table can change."""
-
-    read: int
-    ignored: int
-    quarantined: int
-    with_records: int
-    complete: bool
-    reached: Mapping[str, Sequence[date]]
 
 
 class LandingRead(NamedTuple):
@@ -72,7 +58,7 @@ class LandingRead(NamedTuple):
         staged: the folders of the tables whose rows were staged when they were read.
         rows: by table, how many, of tables that have any; ``dates``: those on which they fall; ``first``: the earliest
             instant that dates one.
-        counts: by file.
+        counts: by file, what was counted in it (``landed_rows``).
     """
 
     buckets: Buckets
@@ -81,9 +67,9 @@ class LandingRead(NamedTuple):
     portion_of: Sequence[int]
     blobs: Blobs
     rows: Mapping[Table, int]
-    dates: Mapping[Table, frozenset[date]]
+    dates: Mapping[Table, Collection[date]]
     first: Mapping[Table, datetime]
-    counts: Mapping[str, FileRead]
+    counts: Mapping[str, dict[str, Any]]
 
 
 def read_landing(
@@ -102,27 +88,24 @@ def read_landing(
     shapes = {t.name: TableShape(row_schema(t), t.key, t.date_of, reach(t)) for t in tables}
     rules = Rules(shapes, row_schema(QUARANTINE), ENDS_FILE, options.max_raw_text_chars)
     size = sum(file.size_bytes for file in files)
-    buckets = Buckets({t.name: keyed_by(t) for t in tables}, min(1 + size // _BUCKET_BYTES, _MOST_BUCKETS))
+    buckets = Buckets([t.name for t in tables], min(1 + size // _BUCKET_BYTES, _MOST_BUCKETS))
     portions = [Portion(number, heap) for number, heap in enumerate(heaps(files, lambda file: file.size_bytes))]
     staged = {} if completes else _folders(lake, tables)
     read = Read(options, rules, buckets, staged, _WITH_DOUBTS, context.started_at, context.run_id, beside)
     blobs = runner.each(read, portions)
-    counted = [row for table in blobs.tables(COUNTS) for row in table.to_pylist()]
+    counts = {row["file"]: row for table in blobs.tables(COUNTS) for row in table.to_pylist()}
     rows: dict[Table, int] = defaultdict(int)
     dates: dict[Table, set[date]] = defaultdict(set)
     first: dict[Table, datetime] = {}
-    for of_file in counted:
-        for of_table in of_file["tables"]:
-            rows[TABLES[of_table["table"]]] += of_table["rows"]
-            dates[TABLES[of_table["table"]]].update(of_table["own"])
-            if of_table["rows"]:
-                earliest = first.get(TABLES[of_table["table"]], of_table["first"])
-                first[TABLES[of_table["table"]]] = min(earliest, of_table["first"])
+    for told in (told for counted in counts.values() for told in counted["tables"]):
+        table = TABLES[told["table"]]
+        rows[table] += told["rows"]
+        dates[table].update(told["own"])
+        if told["rows"]:
+            first[table] = min(told["first"], first.get(table, told["first"]))
     numbers = LineNumbers({file.file: number for number, file in enumerate(files)})
     portion_of = [portion.number for portion in portions for _ in portion.files]
-    frozen = {table: frozenset(days) for table, days in dates.items()}
-    counts = {of_file["file"]: _file_read(of_file) for of_file in counted}
-    return LandingRead(buckets, staged, numbers, portion_of, blobs, rows, frozen, first, counts)
+    return LandingRead(buckets, staged, numbers, portion_of, blobs, rows, dates, first, counts)
 
 
 def _folders(lake: ArrowLake, tables: Sequence[Table]) -> dict[str, TableFolder]:
@@ -131,11 +114,6 @@ def _folders(lake: ArrowLake, tables: Sequence[Table]) -> dict[str, TableFolder]
     for table in folders:
         lake.create(table)
     return {table.name: folder for table, folder in folders.items()}
-
-
-def _file_read(counted: dict[str, Any]) -> FileRead:
-    reached = {of_table["table"]: of_table["reached"] for of_table in counted["tables"]}
-    return FileRead(**{name: counted[name] for name in FileRead._fields[:-1]}, reached=reached)
 
 
 def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Completed | None) -> dict[str, int]:
@@ -150,28 +128,28 @@ def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Co
     in_heaps = heaps(stored, lambda one: one.file.size)
     hashes = [runner.each(OfHeap(StoredHashes(read.buckets)), in_heaps)] if stored else []
     found = runner.by_key(find_rivals, read.blobs.of(READ), *hashes)
-    outlets = Outlets(read.staged if completed is None else _folders(lake, tables))
+    folders = read.staged if completed is None else _folders(lake, tables)
     made = read.blobs
     lost: dict[str, int] = {}
     is_contested = any(table.num_rows for table in found.tables(CONTESTED))
     if is_contested or completed is not None:
         names = [FRESH + table.name for table in tables]
-        parting = Parted(read.buckets, outlets, read.staged, read.numbers, completed)
+        parting = Parted(read.buckets, folders, read.staged, read.numbers, completed)
         made = runner.by_key(parting, read.blobs.of(*names, REFUSED), found.of(RIVALS))
     if is_contested:
-        made, lost = _settled(runner, read, stored, found, made, outlets)
+        made, lost = _settled(runner, read, stored, found, made, folders)
     rows: dict[str, int] = defaultdict(int)
     for row in (row for table in made.tables(MADE) for row in table.to_pylist()):
         rows[row["name"]] += row["rows"]
     lake.together(
-        partial(_store, lake, table, made, rows, read.dates[table], version, is_staged=table.name in outlets.folders)
+        partial(_store, lake, table, made, rows, read.dates[table], version, is_staged=table.name in folders)
         for table, version in zip(tables, versions, strict=True)
         if rows[FRESH + table.name] or rows[CHANGED + table.name]
     )
     return lost
 
 
-def _stored_files(lake: ArrowLake, read: LandingRead) -> list[StoredFile]:
+def _stored_files(lake: ArrowLake, read: LandingRead) -> list[TableFile]:
     """The files that may hold a row with the key of one that was read."""
 
     def near(table: Table) -> list[DataFile]:
@@ -181,18 +159,22 @@ def _stored_files(lake: ArrowLake, read: LandingRead) -> list[StoredFile]:
 
     folders = [(TableFolder(lake.root, table), near(table)) for table in read.rows]
     files = [(folder, file) for folder, own in folders for file in own]
-    return [StoredFile(number, folder, file) for number, (folder, file) in enumerate(files)]
+    return [TableFile(number, folder, file) for number, (folder, file) in enumerate(files)]
 
 
 def _settled(
-    runner: Runner, read: LandingRead, stored: list[StoredFile], found: Blobs, parted: Blobs, outlets: Outlets
+    runner: Runner,
+    read: LandingRead,
+    stored: list[TableFile],
+    found: Blobs,
+    parted: Blobs,
+    folders: Mapping[str, TableFolder],
 ) -> tuple[Blobs, dict[str, int]]:
     """What is to be stored once rivals are settled, and by file the lines that are not."""
     buckets, numbers = read.buckets, read.numbers
-    schemas = {table.name: row_schema(table) for table in read.rows}
     held = [runner.by_key(HeldRows(buckets, stored), found.of(HELD))] if stored else []
     rivals = parted.of(*(ROWS_READ + table.name for table in read.rows))
-    settled = runner.by_key(Settling(buckets, outlets, numbers, schemas, read.portion_of), rivals, *held)
+    settled = runner.by_key(Settling(buckets, folders, numbers, read.portion_of), rivals, *held)
     counted = runner.by_key(Lost(numbers), parted.of(DOUBTFUL), settled.of(KEPT))
     files = list(numbers.files)
     lost = {files[row["file"]]: row["lines"] for table in counted.tables(LOST) for row in table.to_pylist()}
@@ -217,17 +199,3 @@ def _store(
         dates,
         version,
     )
-
-
-def keyed_by(table: Table) -> Keyed:
-    """The key and parts of a table's rows, as plain values that travel to the workers."""
-    parts = (
-        RowPart(part.columns, tuple(_term(term.format(r="")) for term in part.order), part.line[1])
-        for part in table.row_parts
-    )
-    return Keyed(table.key, tuple(parts))
-
-
-def _term(sql: str) -> Term:
-    column = sql.removeprefix(".")
-    return Term(column.removesuffix(" IS NULL"), column.endswith(" IS NULL"))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_columns import chosen, conformed_rows, meets
-from hindsight.jobs.engines.arrow_lake import DataFile, Where
-from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.runner import Blob, Given
+from hindsight.jobs.intake.intake_kernels import TableFile
 from hindsight.schemas import COLLECTION_ROUND, CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE, Table
 from hindsight.schemas.arrow_types import row_schema
 from hindsight.udfs.consumer.capture_rounds import (
@@ -43,14 +42,6 @@ _OF_CAPTURES = [*ASKED.names, *_SOURCE]
 _OF_INFOS = [*MEMBER, "captured_at", "kind", "answered", "subscriptions", "client_kind"]
 _WORDS = ["round_at", "subscriptions", "client_kind"]
 _INFO = "consumerRunningInfo"
-
-
-class TableFile(NamedTuple):
-    """A file of a table."""
-
-    number: int
-    folder: TableFolder
-    file: DataFile
 
 
 def told_of_rounds(table: str, rows: pa.Table, place: int) -> Iterator[Blob]:

@@ -19,6 +19,7 @@ from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.runner import Blobs, Kernel, OfHeap, Runner, heaps
 from hindsight.jobs.intake.intake_course import LandingRead
+from hindsight.jobs.intake.intake_kernels import TableFile
 from hindsight.jobs.intake.round_kernels import (
     CAPTURES,
     GAPS,
@@ -33,7 +34,6 @@ from hindsight.jobs.intake.round_kernels import (
     Misplaced,
     Placed,
     RoundsOf,
-    TableFile,
     Words,
     stored_captures,
 )

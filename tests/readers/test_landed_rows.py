@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hindsight.jobs.intake.intake_course import keyed_by
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.jobs.landing.landing_lines import ENDS_FILE
 from hindsight.schemas import MESSAGE_TRACE, PRODUCER_INSTANCE, QUARANTINE, SEND_ATTEMPT, Table
@@ -192,7 +191,7 @@ def taken_in(pieces: list[Pieces], stored: dict[str, pa.Table]) -> tuple[dict[st
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tests.readers.test_rival_rows.FILES", files)
             patch.setattr("tests.readers.test_rival_rows.NUMBERS", LineNumbers({f: n for n, f in enumerate(files)}))
-            now[table.name], named = settle(read, stored[table.name], keyed_by(table), hook=hook)
+            now[table.name], named = settle(read, stored[table.name], table, hook=hook)
         lines |= named
     return now, lines
 
