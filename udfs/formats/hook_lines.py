@@ -159,7 +159,9 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         for column, member, read, is_needed in _READ_OF_A_LINE
     }
     end = row["end_at"]
-    row |= {"broker_named_as": row["broker_name"], "latency_ms": end - row["begin_at"], "exceptions_observable": True}
+    row["broker_named_as"] = row["broker_name"]
+    row["latency_ms"] = end - row["begin_at"]
+    row["exceptions_observable"] = True
     row |= _result(fields, row["mode"])
     row |= _half(row["mode"], end, fields)
     if optional_text(fields, "answeredBy"):

@@ -115,7 +115,7 @@ class _Judge:
     def _broken(self, rules: Iterable[Rule], row: Row) -> _Found:
         doubts: tuple[str, ...] = ()
         value_of = row.get
-        for code, check, _, columns, *_ in rules:
+        for code, check, _, columns, _, _, _ in rules:
             for column in columns:
                 if value_of(column) is None:
                     break

@@ -251,9 +251,14 @@ def optional_rate(fields: Fields, name: str) -> float | None:
     return float(value) if 0 <= value < MOST_A_SECOND else None
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number of no more digits than 64 bits have, with or without a sign."""
+    return text.isascii() and len(text) <= 20 and text.removeprefix("-").isdigit()
+
+
 def java_number(text: str, bits: int) -> int:
     """The whole number that a text is, within a Java ``int`` (32) or ``long`` (64)."""
-    if not (text.isascii() and len(text) <= 20 and text.removeprefix("-").isdigit()):
+    if not is_whole(text):
         raise RefusedLineError("WRONG_TYPE", f"{text[:40]!r} is no whole number")
     value = int(text)
     if not -_BEYOND[bits] <= value < _BEYOND[bits]:
