@@ -40,9 +40,9 @@ from hindsight.jobs.intake.intake_kernels import (
 from hindsight.jobs.landing.landing_lines import ENDS_FILE, ReadOptions
 from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import QUARANTINE, TABLES, Table
-from hindsight.schemas.arrow_types import arrow_schema, row_schema
-from hindsight.udfs.landing.landed_rows import COUNTS, REFUSED, Reach, Rules, TableShape
+from hindsight.schemas import TABLES, Table
+from hindsight.schemas.arrow_types import arrow_schema
+from hindsight.udfs.landing.landed_rows import COUNTS, REFUSED, Reach, Rules
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.landing.rival_rows import LineNumbers
 
@@ -85,8 +85,7 @@ def read_landing(
 ) -> LandingRead:
     """Read landing files; nothing is stored. ``completes``: rows are to be completed before that."""
     tables = [TABLES[name] for name in sorted({name for file in files for name in FORMATS[file.format].tables})]
-    shapes = {t.name: TableShape(row_schema(t), t.key, t.date_of, reach(t)) for t in tables}
-    rules = Rules(shapes, row_schema(QUARANTINE), ENDS_FILE, options.max_raw_text_chars)
+    rules = Rules({table.name: reach(table) for table in tables}, ENDS_FILE, options.max_raw_text_chars)
     size = sum(file.size_bytes for file in files)
     buckets = Buckets([t.name for t in tables], min(1 + size // _BUCKET_BYTES, _MOST_BUCKETS))
     portions = [Portion(number, heap) for number, heap in enumerate(heaps(files, lambda file: file.size_bytes))]
