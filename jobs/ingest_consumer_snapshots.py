@@ -7,8 +7,7 @@ from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.intake.ingestion import Arrived, Intake, take_in
-from hindsight.jobs.intake.round_kernels import told_of_rounds
-from hindsight.jobs.intake.round_settling import CHANGE_ROUNDS, RoundSettling
+from hindsight.jobs.intake.round_settling import CHANGE_ROUNDS, RoundSettling, told_of_rounds
 from hindsight.jobs.producers.broker_naming import name_brokers, trace_dates
 from hindsight.jobs.running.run_context import IntakeResult, RunContext
 from hindsight.schemas import TOPIC_ROUTE

@@ -20,12 +20,12 @@ SEND_ATTEMPT = replace(
         # The phases' alphabetical order is their rank: a callback's result wins over a submit's.
         Part(
             tuple(n for n in SEND_ATTEMPT.schema.names if n not in (*SEND_ATTEMPT.key, *_SUBMIT, *_CALLBACK)),
-            ("{r}.phase", "{r}.source_file", "{r}.source_line"),
+            ("phase", "source_file", "source_line"),
         ),
-        Part(_SUBMIT, ("{r}.submit_file", "{r}.submit_line"), ("submit_file", "submit_line")),
+        Part(_SUBMIT, ("submit_file", "submit_line"), ("submit_file", "submit_line")),
         Part(
             _CALLBACK,
-            ("{r}.callback_outcome IS NULL", "{r}.callback_file", "{r}.callback_line"),
+            ("callback_outcome IS NULL", "callback_file", "callback_line"),
             ("callback_file", "callback_line"),
         ),
     ),

@@ -27,70 +27,38 @@ class DataType:
         return json.dumps(self.jsonValue(), separators=(",", ":"), sort_keys=True)
 
 
-class _Plain(DataType):
-    """A type without types in it: ``NAMES`` are its name in JSON and in SQL."""
+@dataclass(frozen=True)
+class PlainType(DataType):
+    """A type without types in it, by its name in Delta's log and in SQL.
 
-    NAMES: tuple[str, str]
+    ``names``: of a text what it names, or ``word`` where rules go by it. Without: it is for people.
+    """
+
+    name: str
+    sql: str
+    names: str | None = field(default=None, compare=False)
 
     def jsonValue(self) -> str:
-        return self.NAMES[0]
+        """What Delta's log says of it."""
+        return self.name
 
     def simpleString(self) -> str:
-        return self.NAMES[1]
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        """The type as SQL writes it."""
+        return self.sql
 
 
-class StringType(_Plain):
-    """Text; ``names``: what it names, or ``word`` where rules go by it. Without: it is for people."""
-
-    NAMES = ("string", "string")
-
-    def __init__(self, names: str | None = None) -> None:
-        self.names = names
-
-
-class LongType(_Plain):
-    """A whole number of 64 bits."""
-
-    NAMES = ("long", "bigint")
-
-
-class IntegerType(_Plain):
-    """A whole number of 32 bits."""
-
-    NAMES = ("integer", "int")
-
-
-class DoubleType(_Plain):
-    """A number of 64 bits with a fraction."""
-
-    NAMES = ("double", "double")
-
-
-class BooleanType(_Plain):
-    """True or false."""
-
-    NAMES = ("boolean", "boolean")
-
-
-class DateType(_Plain):
-    """A date."""
-
-    NAMES = ("date", "date")
-
-
-class TimestampType(_Plain):
-    """An instant, in microseconds."""
-
-    NAMES = ("timestamp", "timestamp")
+PLAIN = {
+    kind.name: kind
+    for kind in (
+        PlainType("string", "string"),
+        PlainType("long", "bigint"),
+        PlainType("integer", "int"),
+        PlainType("double", "double"),
+        PlainType("boolean", "boolean"),
+        PlainType("date", "date"),
+        PlainType("timestamp", "timestamp"),  # an instant, in microseconds
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -177,27 +145,6 @@ class StructType(DataType):
         return hash(tuple(self.names))
 
 
-PLAIN: dict[str, DataType] = {
-    kind.NAMES[0]: kind()
-    for kind in (StringType, LongType, IntegerType, DoubleType, BooleanType, DateType, TimestampType)
-}
-
-
-@dataclass(frozen=True)
-class OtherType(DataType):
-    """A type that no contract has; ``told`` is what Delta's log says of it."""
-
-    told: str
-
-    def jsonValue(self) -> str:
-        """What Delta's log says of it."""
-        return self.told
-
-    def simpleString(self) -> str:
-        """The type as SQL writes it, for all that a person is to be told of it."""
-        return self.told
-
-
 def of_json(text: str) -> StructType:
     """Columns by their JSON, as Delta's log has it."""
     columns = _of_value(json.loads(text))
@@ -208,7 +155,7 @@ def of_json(text: str) -> StructType:
 
 def _of_value(told: Any) -> DataType:
     if isinstance(told, str):
-        return PLAIN.get(told, OtherType(told))
+        return PLAIN.get(told, PlainType(told, told))  # one that no contract has
     if told["type"] == "array":
         return ArrayType(_of_value(told["elementType"]), told["containsNull"])
     if told["type"] == "map":

@@ -18,12 +18,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pkgutil import get_data
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hindsight.schemas.column_types import PLAIN, ArrayType, DataType, MapType, StringType, StructField, StructType
+from hindsight.schemas.column_types import PLAIN, ArrayType, DataType, MapType, StructField, StructType
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType as SparkColumns
@@ -34,8 +34,8 @@ NAMES = (
     "line log_folder message name_server order_conf release strategy tag thread topic"
 )
 _KINDS: dict[str, DataType] = {
-    **{kind.simpleString(): kind for kind in PLAIN.values()},
-    **{name: StringType(name) for name in (*NAMES.split(), "word")},
+    **{kind.sql: kind for kind in PLAIN.values()},
+    **{name: replace(PLAIN["string"], names=name) for name in (*NAMES.split(), "word")},
 }
 _Block = tuple[str, list[str]]  # a line, and the lines below it, these less deep by one
 
@@ -62,8 +62,8 @@ class Invariant(NamedTuple):
 class Part:
     """Columns of a row that one source line brings.
 
-    Of rival lines the smallest ``order`` wins (SQL over the row ``{r}``); ``line`` names the columns that hold file
-    and line; null there: the part is absent.
+    Of rival lines the smallest by ``order`` wins: by columns that are never null there, or by whether one ``IS NULL``.
+    ``line`` names the columns that hold file and line; null there: the part is absent, and its columns are null.
     """
 
     columns: tuple[str, ...]
@@ -110,7 +110,7 @@ class Table:
         if self.parts:
             return self.parts
         rest = tuple(name for name in self.schema.names if name not in self.key)
-        return (Part(rest, ("{r}.source_file", "{r}.source_line")),)
+        return (Part(rest, ("source_file", "source_line")),)
 
     @property
     def carried_columns(self) -> list[str]:

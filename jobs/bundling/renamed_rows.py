@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
 from hindsight.schemas import TABLES, Table
-from hindsight.schemas.column_types import ArrayType, DataType, StringType, StructType
+from hindsight.schemas.column_types import ArrayType, DataType, PlainType, StructType
 from hindsight.udfs.bundles.new_names import NewNames
 from hindsight.udfs.values.message_queues import is_like
 
@@ -244,7 +244,7 @@ def _text_leaves(name: str, kind: DataType) -> list[tuple[str, str | None]]:
         return _text_leaves(name, kind.elementType)
     if isinstance(kind, StructType):
         return [leaf for field in kind for leaf in _text_leaves(field.name, field.dataType)]
-    return [(name, kind.names)] if isinstance(kind, StringType) else []
+    return [(name, kind.names)] if isinstance(kind, PlainType) and kind.name == "string" else []
 
 
 _KINDS = {

@@ -13,8 +13,7 @@ import typer
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.command_options import Json, SettingsFile
-from hindsight.jobs.intake.intake_reading import read_options
-from hindsight.jobs.landing.landing_lines import LandingTally, Tally, nothing_stored, tally_of
+from hindsight.jobs.landing.landing_lines import LandingTally, Tally, nothing_stored, read_options, tally_of
 from hindsight.jobs.landing.landing_survey import LandingFile, LandingPlace, left_alone_told, look_at
 from hindsight.jobs.running.places import absolute, without_password
 from hindsight.jobs.running.terminal import say, write

@@ -19,8 +19,7 @@ import typer
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.command_options import Json, SettingsFile
 from hindsight.jobs.diagnosis.diagnosis_told import told
-from hindsight.jobs.intake.intake_reading import read_options
-from hindsight.jobs.landing.landing_lines import ReadOptions
+from hindsight.jobs.landing.landing_lines import ReadOptions, read_options
 from hindsight.jobs.running.terminal import say, write
 from hindsight.udfs.diagnosis.log_diagnosis import SILENCE_MS, Diagnosis, diagnosis_of
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, CLIENT_LOG, LogFindings, LogKind, find_in_log

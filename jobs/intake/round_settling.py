@@ -1,51 +1,233 @@
-"""Assigns captures to rounds when they are stored, and corrects stored ones that a late marker or capture moves."""
+"""Assigns captures to rounds when they are stored, and corrects stored ones that a late marker or capture moves.
+
+The kernels come first: captures meet by their collector, members' own words by the member.
+"""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings, fingerprint
-from hindsight.jobs.engines.arrow_columns import chosen
+from hindsight.jobs.engines.arrow_columns import chosen, conformed_rows, meets
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.runner import Blobs, Kernel, OfHeap, Runner, heaps
-from hindsight.jobs.intake.intake_course import LandingRead
-from hindsight.jobs.intake.round_kernels import (
-    CAPTURES,
-    GAPS,
-    HEARTBEATS,
-    INFOS,
-    MARKS,
-    MOVED,
-    MOVED_DATES,
-    PROXIES,
-    ROUNDS_OF,
-    ByMember,
-    Misplaced,
-    Placed,
-    RoundsOf,
-    TableFile,
-    Words,
-    stored_captures,
-)
+from hindsight.jobs.engines.runner import Blob, Blobs, Given, Kernel, OfHeap, Runner, heaps
+from hindsight.jobs.intake.ingestion import LandingRead
+from hindsight.jobs.intake.intake_kernels import TableFile
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.running.own_release import own_build
-from hindsight.schemas import Table
+from hindsight.schemas import COLLECTION_ROUND, CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE, Table
 from hindsight.schemas.arrow_types import arrow_schema, row_schema
-from hindsight.udfs.consumer.capture_rounds import PROXY, ROUNDS, RoundLimits
+from hindsight.udfs.consumer.capture_rounds import (
+    ASKED,
+    CAPTURE,
+    COLLECTOR,
+    MARKERS,
+    MEMBER,
+    PROXY,
+    ROUNDS,
+    RoundLimits,
+    asked_proxies,
+    capture_rounds,
+    with_own_words,
+    with_rounds,
+)
 from hindsight.udfs.landing.landed_rows import Reach
+from hindsight.udfs.landing.landing_formats import OWN_SNAPSHOTS
+from hindsight.udfs.values.row_hashes import BoolArray, have_keys_of, places_of_keys
 
-_OF_CAPTURES = (
-    schemas.SNAPSHOT_CAPTURE,
+CAPTURES, MARKS = "captures", "marks"  # by collector
+ROUNDS_OF, GAPS, PROXIES = "rounds", "gaps", "proxies"
+INFOS, HEARTBEATS = "infos", "heartbeats"  # by member
+MOVED, MOVED_DATES = "moved ", "moved dates"
+_SOURCE = ("source", "source_file", "source_line", "ingested_at", "run_id")
+_OF_CAPTURES = [*ASKED.names, *_SOURCE]
+_OF_INFOS = [*MEMBER, "captured_at", "kind", "answered", "subscriptions", "client_kind"]
+_WORDS = ["round_at", "subscriptions", "client_kind"]
+_INFO = "consumerRunningInfo"
+
+
+def told_of_rounds(table: str, rows: pa.Table, place: int) -> Iterator[Blob]:
+    """What rows tell of rounds, by their collector: captures with what they asked, and markers."""
+    if table == SNAPSHOT_CAPTURE.name:
+        asks = rows.select(_OF_CAPTURES)
+        # Captures that only follow from rows of one's own put no question.
+        kind = pc.if_else(pc.equal(rows["source"], OWN_SNAPSHOTS), pa.scalar(None, pa.string()), rows["kind"])
+        yield from _by_collector(CAPTURES, asks.set_column(asks.column_names.index("kind"), "kind", kind), place)
+    elif table == COLLECTION_ROUND.name:
+        yield from _by_collector(MARKS, rows.filter(pc.equal(rows["kind"], "marker")).select(MARKERS.names), place)
+
+
+def _by_collector(name: str, rows: pa.Table, place: int) -> Iterator[Blob]:
+    of_collectors = rows.select(COLLECTOR).group_by(COLLECTOR).aggregate([])
+    for cluster, collector in zip(*(of_collectors[each].to_pylist() for each in COLLECTOR), strict=True):
+        own = rows.filter(pc.and_(pc.equal(rows["cluster"], cluster), pc.equal(rows["collector"], collector)))
+        yield Blob(name, _hash(f"{cluster}\0{collector}"), place, own)
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def stored_captures(task: TableFile) -> Iterator[Blob]:
+    """What a stored file tells of rounds; also which collectors asked a proxy, by date."""
+    is_of_captures = task.folder.table is SNAPSHOT_CAPTURE or task.folder.table.name == SNAPSHOT_CAPTURE.name
+    columns = [*_OF_CAPTURES, "event_date"] if is_of_captures else [*MARKERS.names, "kind"]
+    for rows in task.folder.pieces(task.file, columns):
+        yield from told_of_rounds(task.folder.table.name, rows, task.number)
+        if is_of_captures:
+            yield Blob(PROXIES, 0, task.number, asked_proxies(rows))
+
+
+@dataclass(frozen=True)
+class RoundsOf:
+    """Places the captures of collectors in rounds."""
+
+    limits: RoundLimits
+
+    def __call__(self, key: int, given: Given) -> Iterator[Blob]:
+        """Each capture instant's round; rounds that no marker began, as rows of collection_round."""
+        markers = pa.concat_tables([MARKERS.empty_table(), *given.tables(MARKS)])
+        rounds = capture_rounds(given.tables(CAPTURES), markers, self.limits)
+        yield Blob(ROUNDS_OF, key, 0, rounds)
+        begun = pc.and_(pc.equal(rounds["kind"], "gap"), pc.equal(rounds["captured_at"], rounds["round_at"]))
+        yield Blob(GAPS, key, 0, _gaps(rounds.filter(begun), given))
+
+
+def _gaps(first: pa.Table, given: Given) -> pa.Table:
+    """Rounds that no marker began stand in the table too, sourced from their first capture."""
+    columns = [*CAPTURE, *_SOURCE]
+    schema = row_schema(SNAPSHOT_CAPTURE)
+    some = [
+        rows.filter(pa.array(have_keys_of(rows, first, CAPTURE))).select(columns) for rows in given.tables(CAPTURES)
+    ]
+    empty = pa.schema([schema.field(name) for name in columns]).empty_table()
+    sources = pa.concat_tables([empty, *(rows.cast(empty.schema) for rows in some)])
+    # The last of a key is taken.
+    sources = sources.sort_by([("source_file", "descending"), ("source_line", "descending")])
+    found = sources.take(pa.array(places_of_keys(first, sources, CAPTURE))).select(_SOURCE)
+    for name in (*COLLECTOR, "round_at", "kind"):
+        found = found.append_column(name, first[name])
+    found = found.append_column("event_date", first["round_at"].cast(pa.date32(), safe=False))
+    return conformed_rows(found, COLLECTION_ROUND)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Sets the round in rows of captures before they are stored."""
+
+    rounds: pa.Table
+    tables: frozenset[str]
+
+    def __call__(self, table: str, rows: pa.Table) -> pa.Table:
+        """The rows of a table."""
+        return with_rounds(rows, self.rounds) if table in self.tables else rows
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """Finds rows of a stored file, of captures that meet a condition, whose round is no longer right."""
+
+    rounds: pa.Table
+    where: Where
+
+    def __call__(self, task: TableFile) -> Iterator[Blob]:
+        """Their keys with the round that is."""
+        table = task.folder.table
+        columns = list(dict.fromkeys([*table.key, *CAPTURE, "event_date", "round_at"]))
+        for place, piece in enumerate(task.folder.pieces(task.file, columns)):
+            rows = chosen(piece, self.where)
+            yield from _moved(table, rows, with_rounds(rows, self.rounds), ["round_at"], task.number, place)
+
+
+def _moved(table: Table, before: pa.Table, now: pa.Table, columns: list[str], key: int, place: int) -> Iterator[Blob]:
+    differs = np.zeros(len(now), np.bool_)
+    for name in columns:
+        differs |= _differ(before[name], now[name])
+    if differs.any():
+        moved = now.filter(pa.array(differs)).select([*table.key, *columns])
+        yield Blob(MOVED + table.name, key, place, moved)
+        days = pc.unique(moved["event_date"])
+        yield Blob(MOVED_DATES, key, place, pa.table({"table": pa.repeat(table.name, len(days)), "event_date": days}))
+
+
+def _differ(old: pa.ChunkedArray, new: pa.ChunkedArray) -> BoolArray:
+    """Which values differ; null is a value of its own."""
+    if pa.types.is_nested(old.type):
+        return np.fromiter((a != b for a, b in zip(old.to_pylist(), new.to_pylist(), strict=True)), np.bool_, len(new))
+    other = pc.fill_null(pc.not_equal(old, new), pa.scalar(False))
+    found: BoolArray = pc.or_(other, pc.xor(pc.is_null(old), pc.is_null(new))).to_numpy()
+    return found
+
+
+@dataclass(frozen=True)
+class ByMember:
+    """Brings heartbeats and running infos with their rounds to the bucket of their member."""
+
+    rounds: pa.Table
+    where: Where
+    buckets: int
+
+    def __call__(self, task: TableFile) -> Iterator[Blob]:
+        """Heartbeats that meet a condition, with the round they had as ``before``; running infos, of any date."""
+        is_info = task.folder.table.name == SNAPSHOT_CAPTURE.name
+        of_heartbeats = [*CONSUMER_HEARTBEAT.key, *CAPTURE, "consumer_group", "client_id", "event_date", "language"]
+        columns = _OF_INFOS if is_info else list(dict.fromkeys([*of_heartbeats, *_WORDS]))
+        for place, piece in enumerate(task.folder.pieces(task.file, columns)):
+            if is_info:
+                rows = piece.filter(pc.and_(pc.equal(piece["kind"], _INFO), piece["answered"]))
+                rows = chosen(rows, Where(since=self.where.since))
+                rows = with_rounds(
+                    rows.append_column("round_at", pa.nulls(len(rows), ROUNDS.field("round_at").type)), self.rounds
+                )
+            else:
+                rows = chosen(piece, self.where)
+            yield from self._split(INFOS if is_info else HEARTBEATS, rows, task.number, place)
+
+    def _split(self, name: str, rows: pa.Table, number: int, place: int) -> Iterator[Blob]:
+        encoded = rows["client_id"].combine_chunks().dictionary_encode(null_encoding="encode")
+        of_each = np.array([_hash(one or "") % self.buckets for one in encoded.dictionary.to_pylist()], np.int64)
+        bucket = of_each[encoded.indices.to_numpy()]
+        for key in np.unique(bucket).tolist():
+            yield Blob(name, key, number, rows.filter(pa.array(bucket == key)))
+
+
+@dataclass(frozen=True)
+class Words:
+    """Finds heartbeats, of rounds that meet a condition, whose round, or member's own words, are no longer right."""
+
+    rounds: pa.Table
+    proxies: pa.Table
+    where: Where
+
+    def __call__(self, key: int, given: Given) -> Iterator[Blob]:
+        """Their keys with what is."""
+        infos = list(given.tables(INFOS))
+        schema = row_schema(SNAPSHOT_CAPTURE)
+        empty = pa.schema([schema.field(name) for name in [*_OF_INFOS, "round_at"]]).empty_table()
+        told = pa.concat_tables([empty, *(rows.cast(empty.schema) for rows in infos)])
+        for place, before in enumerate(given.tables(HEARTBEATS)):
+            placed = with_rounds(before, self.rounds)
+            is_of_round = meets(placed, self.where)
+            before, placed = (rows.filter(is_of_round) if self.where.since else rows for rows in (before, placed))
+            now = with_own_words(placed, told, self.proxies.cast(PROXY))
+            yield from _moved(CONSUMER_HEARTBEAT, before, now, _WORDS, key, place)
+
+
+_TABLES_OF_CAPTURES = (
+    SNAPSHOT_CAPTURE,
     schemas.QUEUE_OWNERSHIP,
     schemas.POP_ASSIGNMENT,
     schemas.QUEUE_PROGRESS,
@@ -58,8 +240,8 @@ _OF_CAPTURES = (
     schemas.SCHEDULE_PROGRESS,
     schemas.BROKER_STATUS,
 )
-_OF_ROUNDS = (*_OF_CAPTURES, schemas.CONSUMER_HEARTBEAT)
-CHANGE_ROUNDS = (schemas.COLLECTION_ROUND, *_OF_ROUNDS)
+_OF_ROUNDS = (*_TABLES_OF_CAPTURES, CONSUMER_HEARTBEAT)
+CHANGE_ROUNDS = (COLLECTION_ROUND, *_OF_ROUNDS)
 _BUCKET_ROWS = 200_000  # of heartbeats
 _GAP = {"kind": ["gap"]}
 _NOTE = "rounds"
@@ -144,7 +326,7 @@ class RoundSettling:
         begun = None if near.since is None else near.since - self._longest
         words = Words(near.rounds, pa.Table.from_pylist(asked, PROXY), Where(since=_since("round_at", begun)))
         moved = self._runner.together(
-            self._over(Misplaced(near.rounds, of_captures), self._files(_OF_CAPTURES, days, near.since)),
+            self._over(Misplaced(near.rounds, of_captures), self._files(_TABLES_OF_CAPTURES, days, near.since)),
             self._runner.by_key(words, self._by_member(near.rounds, dates, begun)),
         )
         of_tables: dict[str, set[date]] = defaultdict(set)
@@ -182,7 +364,7 @@ class RoundSettling:
             self._lake.note(_NOTE, text)
 
     def _update(self, table: Table, moved: Blobs, days: Collection[date]) -> None:
-        columns = ["round_at", *(["subscriptions", "client_kind"] if table is schemas.CONSUMER_HEARTBEAT else [])]
+        columns = ["round_at", *(["subscriptions", "client_kind"] if table is CONSUMER_HEARTBEAT else [])]
         schema = arrow_schema(table)
         changed = pa.schema([schema.field(name) for name in [*table.key, *columns]])
         self._lake.update(table, moved.rows(MOVED + table.name, changed), columns, days)
@@ -201,7 +383,7 @@ class RoundSettling:
     def _near(self, days: Collection[date], first: datetime | None, *told: Blobs) -> _Near:
         """What places captures of dates, those from the ``first`` on if that is enough, among what is stored."""
         begun = None if first is None else first - 2 * self._longest - self._pause
-        files = self._files((schemas.SNAPSHOT_CAPTURE, schemas.COLLECTION_ROUND), _with_neighbours(days), begun)
+        files = self._files((SNAPSHOT_CAPTURE, COLLECTION_ROUND), _with_neighbours(days), begun)
         captures = self._over(stored_captures, files)
         rounds, gaps = self._rounds(captures, *told)
         if first is not None:
@@ -216,20 +398,20 @@ class RoundSettling:
         """The round of each capture instant, and the rounds that no marker began."""
         placed = self._runner.by_key(RoundsOf(self._limits), *(blobs.of(CAPTURES, MARKS) for blobs in told))
         rounds = pa.concat_tables([ROUNDS.empty_table(), *placed.tables(ROUNDS_OF)])
-        return rounds, pa.concat_tables([row_schema(schemas.COLLECTION_ROUND).empty_table(), *placed.tables(GAPS)])
+        return rounds, pa.concat_tables([row_schema(COLLECTION_ROUND).empty_table(), *placed.tables(GAPS)])
 
     def _by_member(self, rounds: pa.Table, dates: Collection[ClusterDate], begun: datetime | None) -> Blobs:
         days = {at.event_date for at in dates}
-        heartbeats = self._files([schemas.CONSUMER_HEARTBEAT], days, begun)
+        heartbeats = self._files([CONSUMER_HEARTBEAT], days, begun)
         buckets = 1 + sum(task.file.rows or 0 for task in heartbeats) // _BUCKET_ROWS
-        infos = self._files([schemas.SNAPSHOT_CAPTURE], _with_neighbours(days), begun) if heartbeats else []
+        infos = self._files([SNAPSHOT_CAPTURE], _with_neighbours(days), begun) if heartbeats else []
         where = Where(dates=frozenset(dates), since=_since("captured_at", begun))
         return self._over(ByMember(rounds, where, buckets), [*heartbeats, *infos]).of(HEARTBEATS, INFOS)
 
     def _replace_gap_rounds(self, gaps: pa.Table, where: Where) -> None:
         found = chosen(gaps, where)
-        if len(found) or len(self._lake.rows(schemas.COLLECTION_ROUND, ["kind"], where)):
-            self._lake.replace(schemas.COLLECTION_ROUND, found, where)
+        if len(found) or len(self._lake.rows(COLLECTION_ROUND, ["kind"], where)):
+            self._lake.replace(COLLECTION_ROUND, found, where)
 
 
 def _by_date(proxies: pa.Table, dates: Collection[ClusterDate]) -> dict[ClusterDate, set[str]]:

@@ -18,19 +18,21 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from pyarrow import parquet
 
+from hindsight.conf.settings import Settings
+from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.landing.landing_root import LandingRoot, folder_of
 from hindsight.jobs.landing.landing_survey import LandingFile
 from hindsight.udfs.formats.plain_rows import LineReader, LinesRead
 from hindsight.udfs.landing.landing_formats import FORMATS
 from hindsight.udfs.landing.parsers import PARSERS, PLAIN
-from hindsight.udfs.limits.door import judged
+from hindsight.udfs.limits.door import judged, severities
 from hindsight.udfs.limits.door_rules import Severity
 from hindsight.udfs.lines.bounded_lines import Block, Form, Line, Refusal, read_blocks, read_lines
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, ClientLogLayout, LandedFile, ParsedLine, TextEncoding
 from hindsight.udfs.lines.short_lines import one_a_line, whole_lines
 from hindsight.udfs.lines.text_guess import GUESSED, Guess
 from hindsight.udfs.lines.zipped_lines import read_zip_lines
-from hindsight.udfs.logs.log_layouts import encoding_of, layout_of
+from hindsight.udfs.logs.log_layouts import check_encoding, check_layout, encoding_of, layout_of
 from hindsight.udfs.logs.secret_ids import masked
 
 _CHUNK_BYTES = 4 << 20
@@ -58,6 +60,29 @@ class ReadOptions(NamedTuple):
     severities: dict[str, Severity]
     layouts: tuple[ClientLogLayout, ...] = ()
     encodings: tuple[TextEncoding, ...] = ()
+
+
+def read_options(landing: str, settings: Settings) -> ReadOptions:
+    """What the settings say of reading.
+
+    Raises: SettingsError: no such rule, or no such severity; a layout by which no log could be read.
+    """
+    ingest = settings.ingest
+    layouts = tuple(ClientLogLayout(**given.model_dump()) for given in ingest.client_log_layout)
+    encodings = tuple(TextEncoding(**given.model_dump()) for given in ingest.text_encoding)
+    place = "rules"
+    try:
+        of_rules = severities(ingest.rules)
+        for number, layout in enumerate(layouts):
+            place = f"client_log_layout.{number}"
+            check_layout(layout)
+        for number, one in enumerate(encodings):
+            place = f"text_encoding.{number}"
+            check_encoding(one.encoding)
+    except ValueError as error:
+        raise SettingsError(f"ingest.{place}: {error}") from error
+    longest, zones = (ingest.max_line_bytes, ingest.max_raw_text_chars), dict(ingest.client_log_zones)
+    return ReadOptions(landing, *longest, zones, ingest.client_log_zone, of_rules, layouts, encodings)
 
 
 def parse_file(

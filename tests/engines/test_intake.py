@@ -90,8 +90,8 @@ def small_portions(files: int, buckets: int) -> Iterator[None]:
     """So many files to a worker, so many buckets."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hindsight.jobs.engines.runner._TASKS", files)
-        patch.setattr("hindsight.jobs.intake.intake_course._BUCKET_BYTES", 1)
-        patch.setattr("hindsight.jobs.intake.intake_course._MOST_BUCKETS", buckets)
+        patch.setattr("hindsight.jobs.intake.ingestion._BUCKET_BYTES", 1)
+        patch.setattr("hindsight.jobs.intake.ingestion._MOST_BUCKETS", buckets)
         patch.setattr("hindsight.jobs.intake.ingestion.check", lambda *_: None)
         yield
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.intake.intake_reading import read_options
-from hindsight.jobs.landing.landing_lines import tally_of
+from hindsight.jobs.landing.landing_lines import read_options, tally_of
 from hindsight.jobs.landing.landing_survey import survey
 from hindsight.udfs.landing.landing_formats import FORMATS
 from tests.lake_rows import LakeRows

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TABLES
-from hindsight.schemas.arrow_types import row_schema
 from hindsight.udfs.formats.hook_lines import COLUMNS, HOOK_LINES, MEMBERS, parse_hook_lines
 from hindsight.udfs.formats.plain_rows import LINE_NUMBER, LineReader
-from hindsight.udfs.landing.landed_rows import TableShape, columns_read
+from hindsight.udfs.landing.landed_rows import columns_read
 from hindsight.udfs.limits.door import _MASKS, _is_of_names, is_of_one_text, judged, severities
 from hindsight.udfs.limits.door_rules import RULES, SEVERITIES, Rule
 from hindsight.udfs.lines.archive_blocks import cut
@@ -24,7 +23,7 @@ from tests.random_examples import SOAKING, examples
 from tests.readers.line_checks import GOLDEN, damaged, raw_lines
 
 FLAGGED = frozenset({SEND_ATTEMPT.name, PRODUCER_INSTANCE.name})
-READ = {t.name: columns_read(TableShape(row_schema(t), t.key, t.date_of, None)) for t in map(TABLES.get, FLAGGED)}
+READ = {t.name: columns_read(t) for t in map(TABLES.get, FLAGGED)}
 NAMES = {name: schema.names for name, schema in READ.items()}
 
 

@@ -15,12 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hindsight.jobs.intake.intake_course import keyed_by
 from hindsight.jobs.lake.table_schema import stored_schema
 from hindsight.jobs.landing.landing_lines import ENDS_FILE
 from hindsight.schemas import MESSAGE_TRACE, PRODUCER_INSTANCE, QUARANTINE, SEND_ATTEMPT, Table
 from hindsight.udfs.formats.plain_rows import LineReader, LinesRead
-from hindsight.udfs.landing.landed_rows import COUNTS, HASH, REFUSED, Landed, Reach, Rules, TableShape, landed_rows
+from hindsight.udfs.landing.landed_rows import COUNTS, HASH, REFUSED, Landed, Reach, Rules, landed_rows
 from hindsight.udfs.landing.landing_formats import HOOK
 from hindsight.udfs.landing.parsers import PARSERS, PLAIN
 from hindsight.udfs.landing.rival_rows import LineNumbers
@@ -64,9 +63,9 @@ def schema_of(table: Table) -> pa.Schema:
 
 
 AROUND = Reach(("begin_at", "end_at"), before_s=3_600, after_s=90_000)
+OF_NAME = {table.name: table for table in TABLES}
 REACH = {SEND_ATTEMPT.name: AROUND, PRODUCER_INSTANCE.name: Reach(), MESSAGE_TRACE.name: None}
-SHAPES = {t.name: TableShape(schema_of(t), t.key, t.date_of, REACH[t.name]) for t in TABLES}
-RULES = Rules(SHAPES, schema_of(QUARANTINE), ENDS_FILE, 40)
+RULES = Rules(REACH, ENDS_FILE, 40)
 Pieces = dict[str, list[pa.Table]]
 
 
@@ -105,12 +104,12 @@ def records_of(name: str, lines: list) -> dict[str, list[dict]]:
     found: dict[str, list[dict]] = {table.name: [] for table in TABLES}
     for one in lines:
         for table, record in one.records:
-            schema = SHAPES[table].schema
+            schema = schema_of(OF_NAME[table])
             row = {
                 key: instant(v) if v and pa.types.is_timestamp(schema.field(key).type) else v
                 for key, v in record.items()
             }
-            row["event_date"] = row[SHAPES[table].date_of].date()
+            row["event_date"] = row[OF_NAME[table].date_of].date()
             shared = {"cluster": "c", "source": name.partition("/")[0], "ingested_at": AT, "run_id": "run"}
             shared |= {"source_file": name, "source_line": one.line.number}
             found[table].append(dict.fromkeys(schema.names) | row | shared)
@@ -158,7 +157,7 @@ def test_files_give_the_rows_refusals_and_counts_of_their_lines_one_by_one(
     files, block_bytes, runs, again, together, most
 ):
     names = sorted(files)
-    stored = {table.name: SHAPES[table.name].schema.empty_table() for table in TABLES}
+    stored = {table.name: schema_of(table).empty_table() for table in TABLES}
     for run in filter(None, [names[start::runs] for start in range(runs)] + ([names] if again else [])):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("hindsight.udfs.landing.landed_rows._PIECE_ROWS", most)
@@ -192,7 +191,7 @@ def taken_in(pieces: list[Pieces], stored: dict[str, pa.Table]) -> tuple[dict[st
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tests.readers.test_rival_rows.FILES", files)
             patch.setattr("tests.readers.test_rival_rows.NUMBERS", LineNumbers({f: n for n, f in enumerate(files)}))
-            now[table.name], named = settle(read, stored[table.name], keyed_by(table), hook=hook)
+            now[table.name], named = settle(read, stored[table.name], table, hook=hook)
         lines |= named
     return now, lines
 

@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hindsight.conf.settings_file import SettingsError, load_settings
-from hindsight.jobs.intake.intake_reading import read_options
-from hindsight.jobs.landing.landing_lines import parse_file
+from hindsight.jobs.landing.landing_lines import parse_file, read_options
 from hindsight.jobs.landing.landing_survey import survey
 
 TEXT = (

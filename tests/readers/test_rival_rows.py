@@ -13,12 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from hindsight.jobs.intake.intake_course import keyed_by
 from hindsight.jobs.lake.table_schema import stored_schema
-from hindsight.schemas import SEND_ATTEMPT
+from hindsight.schemas import SEND_ATTEMPT, Table
 from hindsight.udfs.landing.landing_formats import HOOK
 from hindsight.udfs.landing.rival_rows import (
-    Keyed,
     LineNumbers,
     are_among,
     halves_joined,
@@ -30,7 +28,7 @@ from hindsight.udfs.values.row_hashes import row_hashes
 from tests.random_examples import examples
 
 SCHEMA = pa.schema([(field.name, field.type) for field in to_arrow_schema(stored_schema(SEND_ATTEMPT), timezone="UTC")])
-KEYED = keyed_by(SEND_ATTEMPT)
+KEYED = SEND_ATTEMPT
 AT = datetime(2026, 1, 5, 1, tzinfo=UTC)
 FILES = ("producer_hook/c/a", "producer_hook/c/é", "producer_hook/c/z", "canonical_sends/c/a", "trace_topic/c/t")
 
@@ -147,7 +145,7 @@ def take_in(blocks: list[pa.Table], stored: pa.Table) -> tuple[pa.Table, Counter
     return table, Counter(file for file, _ in named)
 
 
-def settle(read: list[pa.Table], stored: pa.Table, keyed: Keyed, *, hook: str | None) -> tuple[pa.Table, set[tuple]]:
+def settle(read: list[pa.Table], stored: pa.Table, keyed: Table, *, hook: str | None) -> tuple[pa.Table, set[tuple]]:
     """What is stored after a run that read these rows, and the lines read of which a row or a part of one is."""
     hashes = [row_hashes(rows, keyed.key) for rows in read]
     of_stored = row_hashes(stored, keyed.key)
@@ -168,7 +166,7 @@ def settle(read: list[pa.Table], stored: pa.Table, keyed: Keyed, *, hook: str | 
     }
 
 
-def by_key(table: pa.Table, keyed: Keyed) -> dict[tuple, dict]:
+def by_key(table: pa.Table, keyed: Table) -> dict[tuple, dict]:
     rows = table.to_pylist()
     found = {tuple(row[name] for name in keyed.key): row for row in rows}
     assert len(found) == len(rows), "a key is stored twice"

@@ -1,15 +1,9 @@
 """An answer of the admin API, as fastjson wrote it, in; what it says of the one who gave it, and rows, out.
 
 ConsumerConnection, ConsumerRunningInfo, ConsumeStats, ProducerConnection, GetConsumerListByGroup,
-TopicStatsTable, TopicConfig, SubscriptionGroupConfig, MessageRequestModeManager, BrokerConfig; the names of 4.x and of
-5.x, and of the Go and C++ clients. What
-a release leaves out, or writes as null, is null here; an object without the members that every answer of its kind has
-is no answer.
-
-What a broker says of how topics and groups are set up in, rows of the tables of that out.
-
 TopicStatsTable, TopicConfig, SubscriptionGroupConfig, MessageRequestModeManager, and of BrokerConfig what says how
-queues are handed out; the names of 4.x and of 5.x.
+queues are handed out; the names of 4.x and of 5.x, and of the Go and C++ clients. What a release leaves out, or writes
+as null, is null here; an object without the members that every answer of its kind has is no answer.
 """
 
 from __future__ import annotations
@@ -28,7 +22,9 @@ from hindsight.udfs.lines.parsed_line import (
     instant_or_never,
     int32,
     is_instant,
+    is_whole,
     java_number,
+    known_value,
     lag_between,
     optional_flag,
     optional_int32,
@@ -56,41 +52,22 @@ _STRATEGY_CLASSES = {
 }
 
 
-# These classes make the lists and tables themselves, so that no release leaves them out: 4.0.0 to 5.5.0, Go, C++.
-_ALWAYS_THERE = {
-    "topicRoute": ("brokerDatas", "queueDatas"),
-    "consumerConnection": ("connectionSet", "subscriptionTable"),
-    "consumerRunningInfo": ("mqTable", "properties", "subscriptionSet"),
-    "consumeStats": ("offsetTable",),
-    "producerConnection": ("connectionSet",),
-    "consumerIdList": ("consumerIdList",),
-    "topicStatus": ("offsetTable",),
-    "topicConfig": ("readQueueNums", "writeQueueNums", "perm"),
-    "subscriptionGroupConfig": ("groupName",),
-    "subscriptionGroups": ("subscriptionGroupTable",),
-    "messageRequestModes": ("messageRequestModeMap",),
-    "brokerRuntimeInfo": ("table",),
-    "brokerHaStatus": ("master",),
-    "brokerConfig": (),  # of many properties those that say how queues are handed out
-}
-
-
-def topic_status(raw: Fields, capture: Fields) -> Answer:
+def _topic_status(raw: Fields, capture: Fields) -> Answer:
     """TopicStatsTable: rows of ``topic_status``."""
-    rows = []
-    for queue, offsets in queue_table(raw, "offsetTable"):
-        row = {
+    rows = [
+        {
             **queue,
             "broker_asked": capture.get("broker_name"),
             "min_offset": whole_number(offsets, "minOffset"),
             "max_offset": whole_number(offsets, "maxOffset"),
             "last_update_at": instant_or_never(offsets, "lastUpdateTimestamp"),
         }
-        rows.append(("topic_status", row))
-    return {}, rows
+        for queue, offsets in queue_table(raw, "offsetTable")
+    ]
+    return {}, [("topic_status", row) for row in rows]
 
 
-def topic_config(raw: Fields, capture: Fields) -> Answer:
+def _topic_config(raw: Fields, capture: Fields) -> Answer:
     """TopicConfig, with the mapping of a static topic: the row of ``topic_config``."""
     row = {
         "topic": capture["topic"],
@@ -119,12 +96,12 @@ def _hosted_queues(mapping: Fields) -> list[dict[str, Any]]:
     ]
 
 
-def subscription_group_config(raw: Fields, capture: Fields) -> Answer:
+def _subscription_group_config(raw: Fields, capture: Fields) -> Answer:
     """SubscriptionGroupConfig: the row of ``subscription_group``."""
     return {}, [("subscription_group", _group_config(raw, capture))]
 
 
-def subscription_groups(raw: Fields, capture: Fields) -> Answer:
+def _subscription_groups(raw: Fields, capture: Fields) -> Answer:
     """SubscriptionGroupWrapper, all groups of a broker: rows of ``subscription_group``."""
     groups = objects({"groups": list(map_of(raw, "subscriptionGroupTable").values())}, "groups")
     return {}, [("subscription_group", _group_config(group, capture)) for group in groups]
@@ -144,7 +121,7 @@ def _group_config(raw: Fields, capture: Fields) -> dict[str, Any]:
     }
 
 
-def message_request_modes(raw: Fields, capture: Fields) -> Answer:
+def _message_request_modes(raw: Fields, capture: Fields) -> Answer:
     """MessageRequestModeManager, 5.0 on: a row of ``message_request_mode`` for each topic and group that it names.
 
     One more, without both, says that nothing was set for all others.
@@ -161,22 +138,23 @@ def message_request_modes(raw: Fields, capture: Fields) -> Answer:
     return {}, [*rows, _mode_row(capture, "messageRequestModes", {})]
 
 
-def broker_config(raw: Fields, capture: Fields) -> Answer:
+def _broker_config(raw: Fields, capture: Fields) -> Answer:
     """BrokerConfig, as far as it says how queues are handed out (5.0 on): the row of ``message_request_mode``.
 
     A broker that does not say, as those before 5.0, has no row.
     """
     if "defaultMessageRequestMode" not in raw:
         return {}, []
+    share = optional_text(raw, "defaultPopShareQueueNum")
     own = {
         "mode": raw["defaultMessageRequestMode"],
-        "popShareQueueNum": _whole(optional_text(raw, "defaultPopShareQueueNum")),
+        "popShareQueueNum": None if share is None else java_number(share, 32),
         "balances": optional_flag(raw, "serverLoadBalancerEnable"),
     }
     return {}, [_mode_row(capture, "brokerConfig", own)]
 
 
-def runtime_info(raw: Fields, capture: Fields) -> Answer:
+def _runtime_info(raw: Fields, capture: Fields) -> Answer:
     """AdminBrokerProcessor#prepareRuntimeInfo: rows of ``schedule_progress``, and one of ``broker_status``.
 
     Timers are those of 5.0 on; a broker without a wheel says 0 of all.
@@ -197,13 +175,13 @@ def runtime_info(raw: Fields, capture: Fields) -> Answer:
 def _number_in(table: Mapping[Any, Any], name: str, is_one: Callable[[int], bool] = lambda _: True) -> int | None:
     """A number that a broker prints as text; None: it says none, or one that is no Java ``long``."""
     text = table.get(name)
-    if not (isinstance(text, str) and text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 20):
+    if not (isinstance(text, str) and is_whole(text)):
         return None
     number = int(text)
     return number if -(1 << 63) <= number < 1 << 63 and is_one(number) else None
 
 
-def ha_status(raw: Fields, capture: Fields) -> Answer:
+def _ha_status(raw: Fields, capture: Fields) -> Answer:
     """HARuntimeInfo, 5.0 on: the row of ``broker_status`` that says how replicas follow, or whom the broker follows."""
     is_master = optional_flag(raw, "master")
     follows = map_of(raw, "haClientRuntimeInfo")
@@ -252,16 +230,12 @@ def _schedule_progress(table: Mapping[Any, Any], capture: Fields) -> list[tuple[
     return rows
 
 
-def _whole(text: str | None) -> int | None:
-    return None if text is None else java_number(text, 32)
-
-
 def _mode_row(
     capture: Fields, told_by: str, said: Mapping[Any, Any], topic: str | None = None, group: str | None = None
 ) -> tuple[str, dict[str, Any]]:
     mode = said.get("mode")
-    if mode is not None and mode not in _MODES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'mode' is {mode!r:.80} (known: {', '.join(_MODES)})")
+    if mode is not None:
+        known_value(mode, "mode", _MODES)
     row = {
         "topic": topic,
         "consumer_group": group,
@@ -396,21 +370,23 @@ def _consumer_id_list(raw: Fields, capture: Fields) -> Answer:
     return {"member_ids": ids}, []
 
 
-ANSWERS: dict[str, Callable[[Fields, Fields], Answer]] = {
-    "topicRoute": lambda raw, capture: ({}, topic_route(raw, capture)),
-    "consumerConnection": _consumer_connection,
-    "consumerRunningInfo": _consumer_running_info,
-    "consumeStats": _consume_stats,
-    "producerConnection": _producer_connection,
-    "consumerIdList": _consumer_id_list,
-    "topicStatus": topic_status,
-    "topicConfig": topic_config,
-    "subscriptionGroupConfig": subscription_group_config,
-    "subscriptionGroups": subscription_groups,
-    "messageRequestModes": message_request_modes,
-    "brokerConfig": broker_config,
-    "brokerRuntimeInfo": runtime_info,
-    "brokerHaStatus": ha_status,
+# By the kind of question who reads an answer, and the members that every such answer has: these classes make the lists
+# and tables themselves, so that no release leaves them out (4.0.0 to 5.5.0, Go, C++).
+ANSWERS: dict[str, tuple[Callable[[Fields, Fields], Answer], tuple[str, ...]]] = {
+    "topicRoute": (lambda raw, capture: ({}, topic_route(raw, capture)), ("brokerDatas", "queueDatas")),
+    "consumerConnection": (_consumer_connection, ("connectionSet", "subscriptionTable")),
+    "consumerRunningInfo": (_consumer_running_info, ("mqTable", "properties", "subscriptionSet")),
+    "consumeStats": (_consume_stats, ("offsetTable",)),
+    "producerConnection": (_producer_connection, ("connectionSet",)),
+    "consumerIdList": (_consumer_id_list, ("consumerIdList",)),
+    "topicStatus": (_topic_status, ("offsetTable",)),
+    "topicConfig": (_topic_config, ("readQueueNums", "writeQueueNums", "perm")),
+    "subscriptionGroupConfig": (_subscription_group_config, ("groupName",)),
+    "subscriptionGroups": (_subscription_groups, ("subscriptionGroupTable",)),
+    "messageRequestModes": (_message_request_modes, ("messageRequestModeMap",)),
+    "brokerConfig": (_broker_config, ()),  # of many properties those that say how queues are handed out
+    "brokerRuntimeInfo": (_runtime_info, ("table",)),
+    "brokerHaStatus": (_ha_status, ("master",)),
 }
 
 
@@ -419,11 +395,12 @@ def read_answer(kind: str, raw: Fields, asked: Fields) -> Answer:
 
     Refused: BAD_RAW, for an object that lacks what every such answer has.
     """
-    missing = [name for name in _ALWAYS_THERE[kind] if raw.get(name) is None]
+    read, always_there = ANSWERS[kind]
+    missing = [name for name in always_there if raw.get(name) is None]
     if missing:
         found = ", ".join(str(name) for name in list(raw)[:8]) or "nothing"
         raise RefusedLineError("BAD_RAW", f"no answer to {kind}: it lacks {', '.join(missing)}; it holds {found:.200}")
-    return ANSWERS[kind](raw, asked)
+    return read(raw, asked)
 
 
 def read_subscriptions(values: list[Fields]) -> list[dict[str, Any]]:

@@ -73,53 +73,40 @@ def _one(text: str) -> tuple[Record, ...]:
     if kind == "round":
         row = {"collector": collector, "round_at": instant(fields, "ts"), "kind": "marker"}
         return (Record("collection_round", row | {"round_number": optional_number(fields, "round")}),)
-    if kind == NOT_ASKED:
-        return (Record("snapshot_capture", _left_out(fields, collector)),)
+    if kind == NOT_ASKED:  # what a collector had no time to ask of a server: the kinds of questions, and why
+        failed = _failed(text_field(fields, "error"), None)
+        return (Record("snapshot_capture", _asked(fields, kind, collector) | failed),)
     if kind not in ANSWERS:
         return ()
-    place = {"collector": collector, "captured_at": instant(fields, "ts")}
-    subject = _subject(fields, kind)
-    asked = {
-        **place,
-        "kind": kind,
-        "subject": subject,
-        "broker_name": optional_text(fields, "broker"),
-        "name_server": optional_text(fields, "name_server"),
-        "captured_end_at": instant_or_never(fields, "ts_end"),
-        **_asked_for(kind, subject, fields),
-    }
+    asked = _asked(fields, kind, collector)
+    asked |= _asked_for(kind, asked["subject"], fields)
+    place = {"collector": collector, "captured_at": asked["captured_at"]}
     try:
         said, rows = _answer(fields, kind, asked)
     except UnansweredError as unanswered:
-        error = str(unanswered)
-        failed = {"answered": False, "error": error[:ERROR_CHARS], "error_code": error_code(error)}
-        return (Record("snapshot_capture", asked | failed),)
+        return (Record("snapshot_capture", asked | _failed(str(unanswered), error_code(str(unanswered)))),)
     except RefusedLineError as refused:
         raise refused.leaving(asked_in_vain([Record("snapshot_capture", asked)], refused.refusal.code)) from None
     if kind in _PLACES:
         place[_PLACES[kind]] = asked[_PLACES[kind]]
-    table_rows = [Record(table, place | row) for table, row in rows]
-    return (
-        Record("snapshot_capture", asked | {"answered": True, "error": None, "error_code": None} | said),
-        *table_rows,
-    )
+    capture = asked | {"answered": True, "error": None, "error_code": None} | said
+    return Record("snapshot_capture", capture), *(Record(table, place | row) for table, row in rows)
 
 
-def _left_out(fields: Fields, collector: str) -> dict[str, Any]:
-    """What a collector says that it had no time to ask of a server: the kinds of questions, and why."""
-    error = text_field(fields, "error")
+def _asked(fields: Fields, kind: str, collector: str) -> dict[str, Any]:
     return {
         "collector": collector,
         "captured_at": instant(fields, "ts"),
-        "kind": NOT_ASKED,
-        "subject": text_field(fields, "subject"),
+        "kind": kind,
+        "subject": _subject(fields, kind),
         "broker_name": optional_text(fields, "broker"),
         "name_server": optional_text(fields, "name_server"),
         "captured_end_at": instant_or_never(fields, "ts_end"),
-        "answered": False,
-        "error": error[:ERROR_CHARS],
-        "error_code": None,
     }
+
+
+def _failed(error: str, code: int | None) -> dict[str, Any]:
+    return {"answered": False, "error": error[:ERROR_CHARS], "error_code": code}
 
 
 def _answer(fields: Fields, kind: str, asked: Fields) -> Answer:

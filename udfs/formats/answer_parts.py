@@ -6,7 +6,7 @@ What is absent or null is empty, as fastjson leaves out what is null. Refused: B
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from hindsight.udfs.lines.parsed_line import (
     RefusedLineError,
     int32,
     is_instant,
+    is_whole,
     java_number,
     optional_text,
     queue_id,
@@ -23,7 +24,6 @@ from hindsight.udfs.lines.parsed_line import (
 )
 
 _OF_PROCESS_QUEUE = frozenset({"lastLockTimestamp", "lastPullTimestamp", "lastConsumeTimestamp"})
-_MOST_DIGITS = 20  # of a number of 64 bits
 # MessageQueue#toString: how Jackson, and with it the dashboard, writes the key of a map.
 _QUEUE_TEXT = re.compile(r"MessageQueue \[topic=([^\[\],]++), brokerName=([^\[\],]++), queueId=(-?\d{1,10})\]")
 
@@ -78,7 +78,7 @@ def _number_of(name: str, told: str) -> int | str:
     Through 1.2.4 an instant that it has not set yet is whatever its memory held: never.
     Source: ProcessQueueInfo.h, PullRequest.cpp.
     """
-    if not (told.isascii() and told.removeprefix("-").isdigit() and len(told) <= _MOST_DIGITS):
+    if not is_whole(told):
         return told
     number = int(told)
     if name in _OF_PROCESS_QUEUE and not is_instant(number):
@@ -125,24 +125,24 @@ def raw_object(raw: str | None) -> Fields:
     """The object that the text of ``raw`` is, in fastjson's dialect; refused: MISSING_FIELD, BAD_RAW."""
     if raw is None:
         raise RefusedLineError("MISSING_FIELD", "the line has neither 'raw' nor 'error'")
-    try:
-        value = _parsed(raw)
-    except FastjsonError as error:
-        raise RefusedLineError("BAD_RAW", f"'raw': {error}; it begins with {raw[:40]!r}") from None
-    if not isinstance(value, dict):
-        found = "null" if value is None else f"a JSON {type(value).__name__}"
-        raise RefusedLineError("BAD_RAW", f"'raw' is {found}, expected an object")
-    return value
+    found: Fields = _value_of(raw, _parsed, dict, "an object")
+    return found
 
 
 def raw_list(raw: str) -> list[Any]:
     """The list that the text of ``raw`` is; refused: BAD_RAW."""
+    found: list[Any] = _value_of(raw, parse_fastjson, list, "a list")
+    return found
+
+
+def _value_of(raw: str, parse: Callable[[str], Any], kind: type, expected: str) -> Any:
     try:
-        value = parse_fastjson(raw)
+        value = parse(raw)
     except FastjsonError as error:
         raise RefusedLineError("BAD_RAW", f"'raw': {error}; it begins with {raw[:40]!r}") from None
-    if not isinstance(value, list):
-        raise RefusedLineError("BAD_RAW", f"'raw' is a JSON {type(value).__name__}, expected a list")
+    if not isinstance(value, kind):
+        found = "null" if value is None else f"a JSON {type(value).__name__}"
+        raise RefusedLineError("BAD_RAW", f"'raw' is {found}, expected {expected}")
     return value
 
 
@@ -190,25 +190,21 @@ def topic_route(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, Any]]
     for place, queue_data in enumerate(objects(raw, "queueDatas")):
         name = text_field(queue_data, "brokerName")
         master = master_address(addresses.get(name, {}))
-        rows.append(
-            (
-                "topic_route",
-                {
-                    "topic": capture["topic"],
-                    "broker_name": name,
-                    "read_queue_nums": int32(queue_data, "readQueueNums"),
-                    "write_queue_nums": int32(queue_data, "writeQueueNums"),
-                    "perm": int32(queue_data, "perm"),
-                    "has_master": master is not None,
-                    "master_address": master,
-                    "slaves": slaves_of(addresses.get(name, {})),
-                    "order_topic_conf": optional_text(raw, "orderTopicConf"),
-                    "place_in_answer": place,
-                    "is_static_topic": bool(mappings),
-                    **_logical_queues(mappings.get(name)),
-                },
-            )
-        )
+        row = {
+            "topic": capture["topic"],
+            "broker_name": name,
+            "read_queue_nums": int32(queue_data, "readQueueNums"),
+            "write_queue_nums": int32(queue_data, "writeQueueNums"),
+            "perm": int32(queue_data, "perm"),
+            "has_master": master is not None,
+            "master_address": master,
+            "slaves": slaves_of(addresses.get(name, {})),
+            "order_topic_conf": optional_text(raw, "orderTopicConf"),
+            "place_in_answer": place,
+            "is_static_topic": bool(mappings),
+            **_logical_queues(mappings.get(name)),
+        }
+        rows.append(("topic_route", row))
     return rows
 
 

@@ -36,6 +36,7 @@ from hindsight.udfs.lines.parsed_line import (
     is_instant,
     json_object,
     lag_between,
+    one_of,
     optional_flag,
     optional_rate,
     queue_id,
@@ -61,18 +62,6 @@ def instant_or_text(fields: Fields, name: str) -> int:
         return instant({name: int(at.timestamp() * 1000)}, name)
     except (OverflowError, ValueError):
         raise RefusedLineError("TIMESTAMP_OUT_OF_RANGE", f"{name!r} is {value!r:.60}") from None
-
-
-def one_of(*values: str) -> Callable[[Fields, str], str]:
-    """A reader of texts of which only these are known."""
-
-    def read(fields: Fields, name: str) -> str:
-        value = text_field(fields, name)
-        if value not in values:
-            raise RefusedLineError("UNKNOWN_VALUE", f"{name!r} is {value!r:.80} (known: {', '.join(values)})")
-        return value
-
-    return read
 
 
 def flag(fields: Fields, name: str) -> bool:
@@ -114,23 +103,12 @@ class Column(NamedTuple):
     required: bool = False
 
 
-def _objects(fields: Fields, name: str, each: str) -> list[dict[str, Any]]:
+def _nested(fields: Fields, name: str) -> list[dict[str, Any]]:
     values = fields[name]
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise RefusedLineError("WRONG_TYPE", f"{name!r} is no list of objects")
-    return [checked(value, each) for value in values]
-
-
-def _subscriptions(fields: Fields, name: str) -> list[dict[str, Any]]:
-    return _objects(fields, name, "subscription")
-
-
-def _slaves(fields: Fields, name: str) -> list[dict[str, Any]]:
-    return sorted(_objects(fields, name, "slave"), key=lambda slave: int(slave["broker_id"]))
-
-
-def _logical_queues(fields: Fields, name: str) -> list[dict[str, Any]]:
-    return _objects(fields, name, "logical_queue")
+    found = [checked(value, _NESTED[name]) for value in values]
+    return sorted(found, key=lambda slave: int(slave["broker_id"])) if name == "slaves" else found
 
 
 # What ingestion sets itself; also what an export of the tables holds besides.
@@ -168,9 +146,7 @@ _BY_NAME: Mapping[str, Callable[[Fields, str], Any]] = {
     "pop_assignment.queue_id": queue_or_all,
     "logical_id": queue_id,
     "callback_outcome": one_of(*STATUSES, "EXCEPTION"),
-    "subscriptions": _subscriptions,
-    "slaves": _slaves,
-    "logical_queues": _logical_queues,
+    **dict.fromkeys(_NESTED, _nested),
 }
 
 
@@ -230,11 +206,6 @@ def _refuse_unknown(names: Iterable[str], columns: Mapping[str, Column]) -> None
             raise RefusedLineError("UNKNOWN_FIELD", f"no column {name!r:.80}{hint}")
 
 
-def parse_canonical_sends(lines: Iterable[Line]) -> Iterator[ParsedLine]:
-    """Rows of ``send_attempt``."""
-    return _parse_sends(lines)
-
-
 def parse_canonical_snapshots(lines: Iterable[Line], *, file: LandedFile) -> Iterator[ParsedLine]:
     """Rows of the table that the file's folder is named for, and the captures they imply."""
     table = file.path.partition("/")[0]
@@ -286,13 +257,9 @@ def _send(text: str) -> tuple[Record, ...]:
     return tuple(halves)
 
 
+parse_canonical_sends = each_line(_send)
 _OF_RESULT = frozenset({"exception", "error", "response_code", "offset_msg_id", "latency_ms"})
-
-
 _HALF_END = {"submit": "submit_end_at", "callback": "callback_end_at"}
-
-
-_parse_sends = each_line(_send)
 
 
 def _attempt(row: dict[str, Any], phase: str, end: int) -> Record:
@@ -301,42 +268,29 @@ def _attempt(row: dict[str, Any], phase: str, end: int) -> Record:
     return Record("send_attempt", row | latency | {"phase": phase, "end_at": end} | half)
 
 
-# The admin call that would have brought a table's row, and what it asks for.
-_CAPTURES: dict[str, tuple[str, Callable[[Fields], dict[str, str]]]] = {
-    "consumer_heartbeat": ("consumerConnection", lambda row: {"consumer_group": row["consumer_group"]}),
-    "queue_ownership": (
-        "consumerRunningInfo",
-        lambda row: {"consumer_group": row["consumer_group"], "client_id": row["client_id"]},
-    ),
-    "pop_assignment": (
-        "consumerRunningInfo",
-        lambda row: {"consumer_group": row["consumer_group"], "client_id": row["client_id"]},
-    ),
-    "topic_route": ("topicRoute", lambda row: {"topic": row["topic"]}),
-    "queue_progress": ("consumeStats", lambda row: {"consumer_group": row["consumer_group"]}),
-    "topic_status": ("topicStatus", lambda row: {"topic": row["topic"]}),
-    "message_request_mode": ("", lambda row: {}),  # its column ``told_by`` names the call
+# The admin call that would have brought a table's row, and the columns that say what it asks for.
+_MEMBER = ("consumer_group", "client_id")
+_CAPTURES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "consumer_heartbeat": ("consumerConnection", ("consumer_group",)),
+    "queue_ownership": ("consumerRunningInfo", _MEMBER),
+    "pop_assignment": ("consumerRunningInfo", _MEMBER),
+    "topic_route": ("topicRoute", ("topic",)),
+    "queue_progress": ("consumeStats", ("consumer_group",)),
+    "topic_status": ("topicStatus", ("topic",)),
+    "message_request_mode": ("", ()),  # its column ``told_by`` names the call
 }
-
-
-# Which columns of a row say whom that call asked.
+# Which column of a row says whom that call asked.
 _PLACES = {
-    "consumerConnection": ("broker_name",),
-    "consumerRunningInfo": (),
-    "topicRoute": ("name_server",),
-    "consumeStats": (),
-    "topicStatus": (),
-    "messageRequestModes": ("broker_name",),
-    "brokerConfig": ("broker_name",),
+    "consumerConnection": "broker_name",
+    "topicRoute": "name_server",
+    "messageRequestModes": "broker_name",
+    "brokerConfig": "broker_name",
 }
-
-
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "consumer_heartbeat": {"address": ""},
     "queue_ownership": {"locked": False, "dropped": False},
     "pop_assignment": {"dropped": False},
     "topic_route": {"is_static_topic": False},
-    "message_request_mode": {},
 }
 
 
@@ -344,12 +298,11 @@ def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
     row = {"collector": COLLECTOR, **_DEFAULTS.get(table, {}), **checked(fields, table)}
     if table == "queue_progress" and "lag" not in row:
         row["lag"] = lag_between(row["broker_offset"], row["consumer_offset"])
-    kind, asked_for = _CAPTURES[table]
-    records = [Record(table, row), _capture(row, kind or row["told_by"], asked_for(row))]
+    kind, asked = _CAPTURES[table]
+    records = [Record(table, row), _capture(row, kind or row["told_by"], asked)]
     if table == "consumer_heartbeat" and not {"subscriptions", "client_kind"}.isdisjoint(row):
         # They are known from the member's own running info only: it was read, though it may own no queue.
-        kind, asked_for = _CAPTURES["queue_ownership"]
-        records.append(_capture(row, kind, asked_for(row), *_OWN))
+        records.append(_capture(row, "consumerRunningInfo", _MEMBER, *_OWN))
     return tuple(records)
 
 
@@ -357,17 +310,15 @@ def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
 _OWN = ("subscriptions", "client_kind", "consume_type", "message_model", "consume_from_where")
 
 
-def _capture(row: dict[str, Any], kind: str, asked: dict[str, str], *own: str) -> Record:
+def _capture(row: dict[str, Any], kind: str, asked: tuple[str, ...], *own: str) -> Record:
+    told = (_PLACES.get(kind), *own)
     capture = {
         "collector": row["collector"],
         "captured_at": row["captured_at"],
-        **{name: row[name] for name in _PLACES[kind] if name in row},
         "kind": kind,
         "answered": True,
-        "subject": "|".join(asked.values()),
-        **asked,
+        "subject": "|".join(row[name] for name in asked),
+        **{name: row[name] for name in asked},
+        **{name: row[name] for name in told if name in row},
     }
-    for name in own:
-        if name in row:
-            capture[name] = row[name]
     return Record("snapshot_capture", capture)

@@ -8,7 +8,6 @@ lost: it is refused, where it is seen, and ``consumer_recording`` has it too. Ot
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from hindsight.udfs.lines.parsed_line import (
@@ -19,6 +18,7 @@ from hindsight.udfs.lines.parsed_line import (
     instant,
     int32,
     json_object,
+    lines_lost,
     optional_flag,
     optional_int32,
     optional_number,
@@ -53,9 +53,7 @@ def _one(text: str) -> tuple[Record, ...]:
     sign: Row = {"consumer_group": group, "client_id": client_id, "kind": kind, "told_at": told_at}
     record = Record("consumer_recording", sign | _SIGNS[kind](fields))
     if kind == "dropped":
-        told = f"{record.row['lines']} lines of {client_id} ({group}) were not written before "
-        told += f"{datetime.fromtimestamp(told_at // 1000, UTC):%Y-%m-%d %H:%M:%S}"
-        raise RefusedLineError("LINES_LOST", told).leaving((record,))
+        raise lines_lost(record, group)
     return (record,)
 
 

@@ -12,8 +12,8 @@ and only what surely is of another kind is ignored; every other line is left to 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,10 @@ from hindsight.udfs.lines.parsed_line import (
     RefusedLineError,
     each_line,
     instant,
-    int32,
     json_object,
+    known_value,
+    lines_lost,
+    one_of,
     optional_flag,
     optional_int32,
     optional_number,
@@ -48,48 +50,86 @@ STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_A
 OFFSETS_OF = ("topic", "half", "delay", "timer")
 ANSWERED_BY_ANOTHER = "ANSWERED_BY_ANOTHER"  # the client's own ASYNC retries went on to another broker: it failed here
 RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
-_TEXT, _WHOLE = pa.string(), pa.int64()
+_LEFT_OVER = ("start", "dropped", "")  # of the types that are looked at, what the careful reader reads
+_RESULT, _CALLBACK, _SUBMIT = range(3)
+_PHASES = pa.array(["result", "callback", "submit"])
+_RESPONSE_CODE = r"CODE: (?P<code>-?[0-9]{1,9})\b"
+_TEXT, _WHOLE, _INT = pa.string(), pa.int64(), pa.int32()
+Members = dict[str, pa.Array]
+
+
+_MODE = one_of(*MODES)
+
+
+def _attempt_number(fields: Fields, name: str) -> int | None:
+    """In ASYNC lines ``times`` counts the thread's sends, not the attempts of one send."""
+    return None if fields["mode"] == "ASYNC" else optional_int32(fields, name)
+
+
+def _queue_offset_of(fields: Fields, name: str) -> str | None:
+    """Whose offset the answer's is: of the topic's queue, unless the line says otherwise."""
+    if fields.get("queueOffset") is None:
+        return None
+    told = optional_text(fields, name) or ("delay" if optional_int32(fields, "delayLevel") else "topic")
+    return known_value(told, name, OFFSETS_OF)
+
+
+def _ids(fields: Fields, name: str) -> list[str] | None:
+    return (optional_text(fields, name) or "").split(",") if fields.get(name) else None
+
+
+class _Said(NamedTuple):
+    """What a column of an attempt is in its line: the member, how one line's is read, and the column's type."""
+
+    member: str
+    read: Callable[[Fields, str], Any]
+    type: pa.DataType
+
+
+# The one mapping of both readers, in the order in which a line's members are looked at.
+_SAID: dict[str, _Said] = {
+    "begin_at": _Said("beginMs", instant, _WHOLE),
+    "end_at": _Said("endMs", instant, _WHOLE),
+    "mode": _Said("mode", _MODE, _TEXT),
+    "producer_group": _Said("group", text_field, _TEXT),
+    "client_id": _Said("clientId", text_field, _TEXT),
+    "thread": _Said("thread", optional_text, _TEXT),
+    "topic": _Said("topic", text_field, _TEXT),
+    "broker_name": _Said("broker", text_field, _TEXT),
+    "broker_address": _Said("brokerAddr", optional_text, _TEXT),
+    "queue_id": _Said("queueId", queue_id, _INT),
+    "attempt": _Said("times", _attempt_number, _INT),
+    "last_broker_name": _Said("lastBrokerName", optional_text, _TEXT),
+    "queue_selected_by": _Said("queueSelectedBy", optional_text, _TEXT),
+    "msg_id": _Said("msgId", text_field, _TEXT),
+    "offset_msg_id": _Said("offsetMsgId", optional_text, _TEXT),
+    "queue_offset": _Said("queueOffset", optional_number, _WHOLE),
+    "queue_offset_of": _Said("queueOffsetOf", _queue_offset_of, _TEXT),
+    "batch_msg_ids": _Said("batchMsgIds", _ids, _TEXT),  # never in a block
+    "message_tag": _Said("tag", optional_text, _TEXT),
+    "message_key": _Said("key", optional_text, _TEXT),
+    "body_length": _Said("bodyLength", optional_int32, _INT),
+    "delay_level": _Said("delayLevel", optional_int32, _INT),
+    "client_version": _Said("version", optional_text, _TEXT),
+    "latency_fault_enabled": _Said("sendLatencyFaultEnable", optional_flag, pa.bool_()),
+}
 # The members that a line of an attempt is read by.
 MEMBERS = pa.schema(
     [
-        *((name, _TEXT) for name in ("type", "group", "clientId", "thread", "topic", "broker", "brokerAddr", "mode")),
-        *((name, _WHOLE) for name in ("queueId", "times", "beginMs", "endMs", "bodyLength", "delayLevel")),
-        ("queueOffset", _WHOLE),
-        *((name, _TEXT) for name in ("lastBrokerName", "queueSelectedBy", "msgId", "offsetMsgId", "key", "version")),
-        *((name, _TEXT) for name in ("status", "exception", "error", "answeredBy")),
-        *((name, _TEXT) for name in ("queueOffsetOf", "batchMsgIds", "tag")),
-        ("sendLatencyFaultEnable", pa.bool_()),
+        *((said.member, _WHOLE if said.type == _INT else said.type) for said in _SAID.values()),
+        *((name, _TEXT) for name in ("type", "status", "exception", "error", "answeredBy")),
     ]
 )
 # Of a plain line's row, instants as epoch milliseconds.
 COLUMNS = pa.schema(
     [
-        *((name, _TEXT) for name in ("producer_group", "client_id", "thread", "topic", "broker_name")),
-        *((name, _TEXT) for name in ("broker_address", "broker_named_as")),
-        ("queue_id", pa.int32()),
-        ("mode", _TEXT),
-        ("attempt", pa.int32()),
-        *((name, _TEXT) for name in ("last_broker_name", "queue_selected_by")),
-        *((name, _WHOLE) for name in ("begin_at", "end_at", "latency_ms")),
-        *((name, _TEXT) for name in ("outcome", "exception", "error")),
-        ("response_code", pa.int32()),
-        *((name, _TEXT) for name in ("msg_id", "offset_msg_id", "queue_offset_of", "message_tag", "message_key")),
-        ("queue_offset", _WHOLE),
-        *((name, pa.int32()) for name in ("body_length", "delay_level")),
-        ("client_version", _TEXT),
-        ("latency_fault_enabled", pa.bool_()),
+        *((name, said.type) for name, said in _SAID.items() if name != "batch_msg_ids"),
+        *((name, _TEXT) for name in ("broker_named_as", "outcome", "exception", "error", "phase", "callback_outcome")),
+        *((name, _WHOLE) for name in ("latency_ms", "submit_end_at", "callback_end_at")),
+        ("response_code", _INT),
         ("exceptions_observable", pa.bool_()),
-        ("phase", _TEXT),
-        *((name, _WHOLE) for name in ("submit_end_at", "callback_end_at")),
-        ("callback_outcome", _TEXT),
     ]
 )
-_REQUIRED = ("group", "clientId", "topic", "broker", "msgId", "mode")
-_LEFT_OVER = ("start", "dropped", "")  # of the types that are looked at, what the careful reader reads
-_RESULT, _CALLBACK, _SUBMIT = range(3)
-_PHASES = pa.array(["result", "callback", "submit"])
-_RESPONSE_CODE = r"CODE: (?P<code>-?[0-9]{1,9})\b"
-Members = dict[str, pa.Array]
 
 
 def _one(text: str) -> tuple[Record, ...]:
@@ -100,59 +140,30 @@ def _one(text: str) -> tuple[Record, ...]:
     if kind == "start":
         return (Record("producer_instance", _start(fields)),)
     if kind == "dropped":
-        raise _lost(fields)
+        group, client_id = text_field(fields, "group"), text_field(fields, "clientId")
+        row = {"producer_group": group, "client_id": client_id, "told_at": instant(fields, "ts")}
+        raise lines_lost(Record("lost_lines", row | {"lines": whole_number(fields, "lines")}), group)
     return ()
 
 
 parse_hook_lines = each_line(_one)
 
 
-def _lost(fields: Fields) -> RefusedLineError:
-    group, client_id = text_field(fields, "group"), text_field(fields, "clientId")
-    ts, lines = instant(fields, "ts"), whole_number(fields, "lines")
-    row = {"producer_group": group, "client_id": client_id, "told_at": ts, "lines": lines}
-    at = datetime.fromtimestamp(ts // 1000, UTC)
-    told = f"{lines} lines of {client_id} ({group}) were not written before {at:%Y-%m-%d %H:%M:%S}"
-    return RefusedLineError("LINES_LOST", told).leaving((Record("lost_lines", row),))
+_NEEDED = (text_field, instant, queue_id, _MODE, _queue_offset_of)  # what reads an absent member too
+_READ_OF_A_LINE = [(column, said.member, said.read, said.read in _NEEDED) for column, said in _SAID.items()]
 
 
 def _attempt(fields: Fields) -> dict[str, Any]:
-    begin, end = instant(fields, "beginMs"), instant(fields, "endMs")
-    mode = text_field(fields, "mode")
-    if mode not in MODES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'mode' is {mode!r:.80} (known: {', '.join(MODES)})")
     row: dict[str, Any] = {
-        "producer_group": text_field(fields, "group"),
-        "client_id": text_field(fields, "clientId"),
-        "thread": optional_text(fields, "thread"),
-        "topic": text_field(fields, "topic"),
-        "broker_name": text_field(fields, "broker"),
-        "broker_address": optional_text(fields, "brokerAddr"),
-        "broker_named_as": text_field(fields, "broker"),
-        "queue_id": queue_id(fields),
-        "mode": mode,
-        # In ASYNC lines `times` counts the thread's sends, not the attempts of one send.
-        "attempt": None if mode == "ASYNC" or fields.get("times") is None else int32(fields, "times"),
-        "last_broker_name": optional_text(fields, "lastBrokerName"),
-        "queue_selected_by": optional_text(fields, "queueSelectedBy"),
-        "begin_at": begin,
-        "end_at": end,
-        "latency_ms": end - begin,
-        "msg_id": text_field(fields, "msgId"),
-        "offset_msg_id": optional_text(fields, "offsetMsgId"),
-        "queue_offset": optional_number(fields, "queueOffset"),
-        "queue_offset_of": _queue_offset_of(fields),
-        "batch_msg_ids": (optional_text(fields, "batchMsgIds") or "").split(",") if fields.get("batchMsgIds") else None,
-        "message_tag": optional_text(fields, "tag"),
-        "message_key": optional_text(fields, "key"),
-        "body_length": optional_int32(fields, "bodyLength"),
-        "delay_level": optional_int32(fields, "delayLevel"),
-        "client_version": optional_text(fields, "version"),
-        "latency_fault_enabled": optional_flag(fields, "sendLatencyFaultEnable"),
-        "exceptions_observable": True,
+        column: read(fields, member) if is_needed or member in fields else None
+        for column, member, read, is_needed in _READ_OF_A_LINE
     }
-    row |= _result(fields, mode)
-    row |= _half(mode, end, fields)
+    end = row["end_at"]
+    row["broker_named_as"] = row["broker_name"]
+    row["latency_ms"] = end - row["begin_at"]
+    row["exceptions_observable"] = True
+    row |= _result(fields, row["mode"])
+    row |= _half(row["mode"], end, fields)
     if optional_text(fields, "answeredBy"):
         row["doubts"] = [ANSWERED_BY_ANOTHER]
     return row
@@ -160,8 +171,8 @@ def _attempt(fields: Fields) -> dict[str, Any]:
 
 def _result(fields: Fields, mode: str) -> dict[str, Any]:
     status, exception = optional_text(fields, "status"), optional_text(fields, "exception")
-    if status is not None and status not in STATUSES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'status' is {status!r:.80} (known: {', '.join(STATUSES)})")
+    if status is not None:
+        known_value(status, "status", STATUSES)
     if mode == "SYNC" and status is None and exception is None:
         raise RefusedLineError("MISSING_FIELD", "a SYNC attempt has neither 'status' nor 'exception'")
     error = optional_text(fields, "error")
@@ -172,16 +183,6 @@ def _result(fields: Fields, mode: str) -> dict[str, Any]:
         "error": error[:ERROR_CHARS] if error else None,
         "response_code": int(code.group(1)) if code else None,
     }
-
-
-def _queue_offset_of(fields: Fields) -> str | None:
-    """Whose offset the answer's is: of the topic's queue, unless the line says otherwise."""
-    if fields.get("queueOffset") is None:
-        return None
-    told = optional_text(fields, "queueOffsetOf") or ("delay" if optional_int32(fields, "delayLevel") else "topic")
-    if told not in OFFSETS_OF:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'queueOffsetOf' is {told!r:.80} (known: {', '.join(OFFSETS_OF)})")
-    return told
 
 
 def _half(mode: str, end: int, fields: Fields) -> dict[str, Any]:
@@ -198,7 +199,7 @@ def _start(fields: Fields) -> dict[str, Any]:
     spec = fields.get("spec")
     spec = spec if isinstance(spec, dict) else None
     group = fields if fields.get("group") or spec is None else spec
-    language = _language(fields)
+    language = known_value((optional_text(fields, "language") or JAVA).upper(), "language", LANGUAGES)
     return {
         "producer_group": text_field(group, "group"),
         "client_id": text_field(fields, "clientId"),
@@ -214,13 +215,6 @@ def _start(fields: Fields) -> dict[str, Any]:
         "retry_another_broker": _switch(fields, "retryAnotherBrokerWhenNotStoreOK", spec, "another"),
         "send_timeout_ms": optional_number(fields, "sendMsgTimeout"),
     }
-
-
-def _language(fields: Fields) -> str:
-    language = (optional_text(fields, "language") or JAVA).upper()
-    if language not in LANGUAGES:
-        raise RefusedLineError("UNKNOWN_VALUE", f"'language' is {language!r:.80} (known: {', '.join(LANGUAGES)})")
-    return language
 
 
 def _switch(fields: Fields, name: str, spec: Fields | None, spec_name: str) -> bool | None:
@@ -245,8 +239,9 @@ def read_hook_lines(table: pa.Table) -> PlainRows:
     kind = members["type"]
     is_ignored = _flags(pc.is_valid(kind)) & ~_flags(pc.is_in(kind, value_set=pa.array(("attempt", *_LEFT_OVER))))
     is_row = _flags(pc.equal(kind, "attempt"))
-    for name in _REQUIRED:
-        is_row &= numbers(pc.binary_length(members[name]), 0) > 0
+    for said in _SAID.values():
+        if said.read is text_field:
+            is_row &= numbers(pc.binary_length(members[said.member]), 0) > 0
     for name, column in members.items():
         if column.type == _TEXT:
             members[name] = _none_where_empty(column)
@@ -263,14 +258,12 @@ HOOK_LINES = PlainFormat("send_attempt", MEMBERS, COLUMNS, read_hook_lines)
 
 
 def _has_plain_numbers(members: Members) -> BoolArray:
-    queue = numbers(members["queueId"], -1)
-    found: BoolArray = (queue >= 0) & (queue < 2**31)
-    for name in ("beginMs", "endMs"):
-        instants = numbers(members[name], 0)
-        found &= (instants >= EARLIEST_MS) & (instants < LATEST_MS)
-    for name in ("times", "bodyLength", "delayLevel"):
-        values = numbers(members[name], 0)
-        found &= (values >= -(2**31)) & (values < 2**31)
+    found: BoolArray = numbers(members["queueId"], -1) >= 0
+    for said in _SAID.values():
+        if said.read is instant or said.type == _INT:
+            least, beyond = (EARLIEST_MS, LATEST_MS) if said.read is instant else (-(2**31), 2**31)
+            values = numbers(members[said.member], 0)
+            found &= (values >= least) & (values < beyond)
     return found
 
 
@@ -289,41 +282,22 @@ def _has_plain_result(members: Members) -> BoolArray:
 
 
 def _columns(members: Members) -> Members:
-    begin, end = members["beginMs"], members["endMs"]
+    # Of a number that does not fit its column anything may come: its line is no row.
+    columns = {column: members[said.member].cast(said.type, safe=False) for column, said in _SAID.items()}
+    begin, end = columns["begin_at"], columns["end_at"]
     exception, error = members["exception"], members["error"]
     is_async = pc.fill_null(pc.equal(members["mode"], "ASYNC"), False)
     given = pc.if_else(pc.is_valid(exception), pa.scalar("EXCEPTION"), members["status"])
     phase = np.where(_flags(is_async), np.where(_flags(pc.is_valid(given)), _CALLBACK, _SUBMIT), _RESULT)
-    return {
-        "producer_group": members["group"],
-        "client_id": members["clientId"],
-        "thread": members["thread"],
-        "topic": members["topic"],
-        "broker_name": members["broker"],
-        "broker_address": members["brokerAddr"],
-        "broker_named_as": members["broker"],
-        "queue_id": _int32(members["queueId"]),
-        "mode": members["mode"],
-        "attempt": _where(pc.invert(is_async), _int32(members["times"])),
-        "last_broker_name": members["lastBrokerName"],
-        "queue_selected_by": members["queueSelectedBy"],
-        "begin_at": begin,
-        "end_at": end,
+    return columns | {
+        "broker_named_as": columns["broker_name"],
+        "attempt": _where(pc.invert(is_async), columns["attempt"]),
         "latency_ms": pc.subtract(end, begin),
         "outcome": pc.fill_null(given, "SUBMITTED"),
         "exception": exception,
         "error": error,
         "response_code": _response_code(error),
-        "msg_id": members["msgId"],
-        "offset_msg_id": members["offsetMsgId"],
-        "queue_offset": members["queueOffset"],
-        "queue_offset_of": _where(pc.is_valid(members["queueOffset"]), _offset_of(members)),
-        "message_tag": members["tag"],
-        "message_key": members["key"],
-        "body_length": _int32(members["bodyLength"]),
-        "delay_level": _int32(members["delayLevel"]),
-        "client_version": members["version"],
-        "latency_fault_enabled": members["sendLatencyFaultEnable"],
+        "queue_offset_of": _where(pc.is_valid(columns["queue_offset"]), _offset_of(members)),
         "exceptions_observable": pa.repeat(True, len(begin)),
         "phase": _PHASES.take(pa.array(phase)),
         "submit_end_at": _where(pa.array(phase == _SUBMIT), end),
@@ -352,11 +326,6 @@ def _none_where_empty(texts: pa.Array) -> pa.Array:
 def _where(condition: pa.Array, values: pa.Array) -> pa.Array:
     """The values where the condition holds, else null."""
     return pc.if_else(condition, values, pa.scalar(None, values.type))
-
-
-def _int32(values: pa.Array) -> pa.Array:
-    """Of a value that does not fit anything may come: its line is no row."""
-    return values.cast(pa.int32(), safe=False)
 
 
 def _flags(condition: pa.Array, *, instead: bool = False) -> BoolArray:

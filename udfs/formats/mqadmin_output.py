@@ -167,12 +167,13 @@ def each_line_of(
 
 
 def capture_row(
-    output: Output, refusals: Mapping[int, Refusal], kind: str, subject: str, **more: Any
+    output: Output, refusals: Mapping[int, Refusal], question: Question, **more: Any
 ) -> tuple[int, str, dict[str, Any]]:
     """The row of ``snapshot_capture``, which belongs to the first line that is neither empty, noise nor refused."""
     texts = enumerate(output.texts)
     first = next((i for i, text in texts if text.strip() and i not in refusals and not is_noise(text)), 0)
-    row = {"kind": kind, "subject": subject, "answered": True, **place(output), **asked_of(output), **more}
+    of = {**place(output), **asked_of(output), **question.columns}
+    row = {"kind": question.kind, "subject": question.subject, "answered": True, **of, **more}
     return first, "snapshot_capture", row
 
 
@@ -197,8 +198,7 @@ def asked_of(output: Output) -> dict[str, Any]:
 def as_answered(output: Output, refusals: Mapping[int, Refusal], question: Question, raw: Mapping[str, Any]) -> Rows:
     """The rows that the admin API's own answer gives, all of the output's first line."""
     said, rows = read_answer(question.kind, raw, question.columns)
-    capture_of = {**question.columns, **said}
-    first, table, capture = capture_row(output, refusals, question.kind, question.subject, **capture_of)
+    first, table, capture = capture_row(output, refusals, question, **said)
     return [(first, table, capture), *((first, table, place(output) | row) for table, row in rows)]
 
 
@@ -242,8 +242,8 @@ def consumer_connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
         yield "consumer_heartbeat", {**place(output), **of_broker, **of_group, **of_member, **_client(text)}
 
     rows = each_line_of(output, refusals, read, header=header_in(output, "#ClientId"))
-    capture = of_group | {"consumer_group": group, "subscriptions": subscriptions}
-    return [capture_row(output, refusals, "consumerConnection", group, **capture), *rows]
+    question = Question("consumerConnection", group, {"consumer_group": group})
+    return [capture_row(output, refusals, question, **of_group, subscriptions=subscriptions), *rows]
 
 
 def producer_connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
@@ -255,7 +255,7 @@ def producer_connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
             yield "producer_connection", {**place(output), **question.columns, **_client(text)}
 
     rows = each_line_of(output, refusals, read)
-    return [capture_row(output, refusals, question.kind, question.subject, **question.columns), *rows]
+    return [capture_row(output, refusals, question), *rows]
 
 
 def is_client(text: str) -> bool:

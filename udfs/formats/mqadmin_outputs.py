@@ -67,6 +67,10 @@ _QUEUE_SECTIONS = {"Consumer MQ Detail": "mqTable", "Consumer Pop Detail": "mqPo
 _LAST_SECTION = "#Consumer RT&TPS#"  # of those that every release writes
 _TIMES = ("lastLockTimestamp", "lastPullTimestamp", "lastConsumeTimestamp")
 _TIME_DIGITS = 17  # yyyyMMddHHmmssSSS
+SAME = ("Same subscription in the same group", "WARN: Different subscription in the same group")
+_STATUS_ROW = re.compile(r"0{2,}1 +\S++ +V\d\w*+ +\d{13}/")
+_FAILED = re.compile(r"SubComm(?:and|ad) command failed|\A\s*+usage: mqadmin ")
+_TABLE = re.compile(r"#[A-Z][\w ]*+ {2,}#[A-Z]|#Consumer [A-Z].*#\s*\Z")
 
 
 class _Layout(NamedTuple):
@@ -90,17 +94,18 @@ def is_header(text: str) -> bool:
 
 def progress(output: Output, refusals: dict[int, Refusal]) -> Rows:
     """The progress of one group, all brokers together."""
-    group = output.group()
-    rows = _rows(output, refusals, group)
-    question = question_of(output.command._replace(name="consumerProgress", group=group))
-    return [capture_row(output, refusals, question.kind, question.subject, **question.columns), *rows]
+    return _progress(output, refusals, output.command._replace(name="consumerProgress", group=output.group()))
 
 
 def broker_progress(output: Output, refusals: dict[int, Refusal]) -> Rows:
     """The progress of all groups at one broker. A group with no lag at the level asked for has no rows."""
-    question = question_of(output.command._replace(name="brokerConsumeStats"))
-    rows = _rows(output, refusals, None)
-    return [capture_row(output, refusals, question.kind, question.subject, **question.columns), *rows]
+    return _progress(output, refusals, output.command._replace(name="brokerConsumeStats"))
+
+
+def _progress(output: Output, refusals: dict[int, Refusal], command: Command) -> Rows:
+    question = question_of(command)
+    rows = _rows(output, refusals, question.columns.get("consumer_group"))
+    return [capture_row(output, refusals, question), *rows]
 
 
 def _rows(output: Output, refusals: dict[int, Refusal], group: str | None) -> Rows:
@@ -239,14 +244,14 @@ def _queue_row(text: str, zone: tzinfo) -> tuple[ObjectKey, dict[str, Any]]:
     return key, value
 
 
-_COLUMNS = ("#Broker Name", "#QID", "#Min Offset", "#Max Offset")
+_COLUMNS = (BROKER, QUEUE, "#Min Offset", "#Max Offset")
 _BROKER_WIDTH = 32
 _PUT_TPS = "Topic Put TPS:"
 
 
 def is_status(text: str) -> bool:
     """Whether a line is the header of a topic's queues."""
-    return text.startswith(_COLUMNS[0]) and all(column in text for column in _COLUMNS)
+    return text.startswith(BROKER) and all(column in text for column in _COLUMNS)
 
 
 def topic_status(output: Output, refusals: dict[int, Refusal]) -> Rows:
@@ -259,17 +264,13 @@ def topic_status(output: Output, refusals: dict[int, Refusal]) -> Rows:
             yield "topic_status", {**place(output), "topic": topic, **_row(text.split(), output)}
 
     rows = each_line_of(output, refusals, read, header=header)
-    subject = question_of(output.command._replace(name="topicStatus")).subject
-    return [capture_row(output, refusals, "topicStatus", subject, topic=topic), *rows]
+    return [capture_row(output, refusals, question_of(output.command._replace(name="topicStatus"))), *rows]
 
 
 def _row(words: list[str], output: Output) -> dict[str, object]:
     if len(words) not in (4, 6):
         raise RefusedLineError("BAD_ROW", f"{len(words)} words, expected 4 and a time: {' '.join(words)[:120]!r}")
-    queue_id = java_number(words[1], 32)
-    if queue_id < 0:
-        raise RefusedLineError("NEGATIVE_QUEUE_ID", f"the queue id is {queue_id}; queue ids begin at 0")
-    last = " ".join(words[4:])
+    queue_id, last = _queue_id(words[1]), " ".join(words[4:])
     return {
         "broker_name": words[0],
         "queue_id": queue_id,
@@ -316,7 +317,7 @@ def route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
         )
 
     rows = each_line_of(output, refusals, read, header=header_in(output, "#ClusterName"))
-    return [capture_row(output, refusals, "topicRoute", topic, topic=topic), *rows]
+    return [capture_row(output, refusals, Question("topicRoute", topic, {"topic": topic})), *rows]
 
 
 def route_json(output: Output, refusals: dict[int, Refusal]) -> Rows:
@@ -341,17 +342,6 @@ def _object(output: Output) -> tuple[int, Fields]:
     return starts[0], raw_object("\n".join(texts[starts[0] : end]))
 
 
-def reader_of(texts: list[str], command: Command) -> Reader | None:
-    """The reader for what the lines show; None: they show no layout that is known."""
-    found = next((reader for text in texts for is_so, reader in _LAYOUTS if is_so(text)), None)
-    if found is not None:
-        return found
-    if command.name in ("", "topicRoute") and any(text.lstrip().startswith("{") for text in texts):
-        return route_json
-    is_listing = command.name in ("", "producerConnection") and any(is_client(text) for text in texts)
-    return producer_connection if is_listing else None
-
-
 def _status(output: Output, refusals: dict[int, Refusal]) -> Rows:
     """That the members' running infos were asked for; what they hold is in files of their own."""
     if not output.command.group:
@@ -359,7 +349,7 @@ def _status(output: Output, refusals: dict[int, Refusal]) -> Rows:
     failure, question = failure_in(output.texts), question_of_a_member(output.command)
     if failure is not None:
         return failed_read(output, question, failure)
-    return [capture_row(output, refusals, question.kind, question.subject, **question.columns)]
+    return [capture_row(output, refusals, question)]
 
 
 def _of_all_groups(output: Output, refusals: dict[int, Refusal]) -> Rows:
@@ -367,18 +357,58 @@ def _of_all_groups(output: Output, refusals: dict[int, Refusal]) -> Rows:
     return []
 
 
+class OutputLayout(NamedTuple):
+    """How a command prints, told by a line that only this layout has.
+
+    Attributes:
+        command: whose it is; None: of several.
+        shows: whether a line is such a line.
+        reader: of an output that has the line; None: it shows only where an output begins.
+    """
+
+    name: str
+    command: str | None
+    shows: Callable[[str], bool]
+    reader: Reader | None = None
+
+
 def _begins(*beginnings: str) -> Callable[[str], bool]:
     return lambda text: text.startswith(beginnings)
 
 
-_LAYOUTS: tuple[tuple[Callable[[str], bool], Reader], ...] = (
-    (_begins("#Consumer Properties#"), running_info),
-    (_begins("#ClusterName"), route_list),
-    (lambda text: is_header(text) and GROUP in text, broker_progress),
-    (is_header, progress),
-    (is_status, topic_status),
-    (_begins("#ClientId", SUBSCRIPTIONS), consumer_connection),
-    (_begins("#Index"), _status),
-    (_begins("Same subscription in the same group", "WARN: Different subscription in the same group"), _status),
-    (lambda text: text.startswith(GROUP) and "#Diff Total" in text, _of_all_groups),
+LAYOUTS = (
+    OutputLayout("running info", "consumerStatus", _begins("#Consumer Properties#"), running_info),
+    OutputLayout("route list", "topicRoute", _begins("#ClusterName"), route_list),
+    OutputLayout(
+        "broker progress", "brokerConsumeStats", lambda text: is_header(text) and GROUP in text, broker_progress
+    ),
+    OutputLayout("progress", "consumerProgress", is_header, progress),
+    OutputLayout("topic status", "topicStatus", is_status, topic_status),
+    OutputLayout("connection", "consumerConnection", _begins("#ClientId", SUBSCRIPTIONS), consumer_connection),
+    OutputLayout("connection", "consumerConnection", lambda text: text.startswith("001 ") and is_client(text)),
+    OutputLayout("producers", "producerConnection", lambda text: text.startswith("0001 ") and is_client(text)),
+    OutputLayout("status", "consumerStatus", _begins("#Index", *SAME), _status),
+    OutputLayout("status", "consumerStatus", lambda text: _STATUS_ROW.match(text) is not None),
+    OutputLayout(
+        "all groups", "consumerProgress", lambda text: text.startswith(GROUP) and "#Diff Total" in text, _of_all_groups
+    ),
+    OutputLayout(
+        "route",
+        "topicRoute",
+        lambda text: text.strip() == "{" or (text.startswith("{") and "rokerDatas" in text),
+    ),
+    OutputLayout("failure", None, lambda text: _FAILED.search(text) is not None),
+    OutputLayout("other", None, lambda text: _TABLE.match(text) is not None),
 )
+_READ = [layout for layout in LAYOUTS if layout.reader is not None]
+
+
+def reader_of(texts: list[str], command: Command) -> Reader | None:
+    """The reader for what the lines show; None: they show no layout that is known."""
+    found = next((layout.reader for text in texts for layout in _READ if layout.shows(text)), None)
+    if found is not None:
+        return found
+    if command.name in ("", "topicRoute") and any(text.lstrip().startswith("{") for text in texts):
+        return route_json
+    is_listing = command.name in ("", "producerConnection") and any(is_client(text) for text in texts)
+    return producer_connection if is_listing else None

@@ -17,15 +17,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
 from typing import NamedTuple
 
 from hindsight.udfs.formats.mqadmin_command import TAKEN, command_of, command_of_line
-from hindsight.udfs.formats.mqadmin_output import SUBSCRIPTIONS, is_client, named_group
-from hindsight.udfs.formats.mqadmin_outputs import GROUP, is_header, is_status
+from hindsight.udfs.formats.mqadmin_output import SUBSCRIPTIONS, named_group
+from hindsight.udfs.formats.mqadmin_outputs import LAYOUTS, SAME
 from hindsight.udfs.lines.parsed_line import EARLIEST_MS, LATEST_MS, LandedFile, RefusedLineError
 from hindsight.udfs.logs.log_stamps import MONTHS, epoch_ms, first_stamp, zone_of_offset
 
@@ -121,12 +121,8 @@ _WATCH = re.compile(r"Every \d+[.,]\d+s: (?P<command>.*?)(?: {2,}(?:[\w.-]+: )?(
 _SCRIPT = re.compile(r"Script (?:started|done)(?: on |,|\Z)(?P<time>[^\[]*+)")
 _PUNCTUATION = ";|&<>()`"
 _PASSES_ALL = ("tee", "cat")
-_TABLE = re.compile(r"#[A-Z][\w ]*+ {2,}#[A-Z]|#Consumer [A-Z].*#\s*\Z")
-_STATUS_ROW = re.compile(r"0{2,}1 +\S++ +V\d\w*+ +\d{13}/")
 _SHORT = 60  # no row of most tables is so short
 _FIRST_WORDS = ("Below", "Same", "WARN", "date", "Date", "time", "Time", *TAKEN)
-_SAME = ("Same subscription in the same group", "WARN: Different subscription in the same group")
-_FAILED = re.compile(r"SubComm(?:and|ad) command failed|\A\s*+usage: mqadmin ")
 
 
 # What stands in a line of a shell, or in the first or the last of an output; few rows hold any of it.
@@ -155,38 +151,7 @@ def _is_row(text: str) -> bool:
     return all(sign not in text for sign in _SIGNS)
 
 
-def _begins(*beginnings: str) -> Callable[[str], bool]:
-    return lambda text: text.startswith(beginnings)
-
-
-# A layout by the first line of an output in it.
-_LAYOUTS: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    ("running info", _begins("#Consumer Properties#")),
-    ("route list", _begins("#ClusterName")),
-    ("broker progress", lambda text: is_header(text) and GROUP in text),
-    ("progress", is_header),
-    ("topic status", is_status),
-    ("connection", _begins("#ClientId", SUBSCRIPTIONS)),
-    ("connection", lambda text: text.startswith("001 ") and is_client(text)),
-    ("producers", lambda text: text.startswith("0001 ") and is_client(text)),
-    ("status", lambda text: text.startswith(("#Index", *_SAME)) or _STATUS_ROW.match(text) is not None),
-    ("all groups", lambda text: text.startswith(GROUP) and "#Diff Total" in text),
-    ("route", lambda text: text.strip() == "{" or (text.startswith("{") and "rokerDatas" in text)),
-    ("failure", lambda text: _FAILED.search(text) is not None),
-    ("other", lambda text: _TABLE.match(text) is not None),
-)
-_OF_COMMAND = {
-    "progress": "consumerProgress",
-    "all groups": "consumerProgress",
-    "broker progress": "brokerConsumeStats",
-    "connection": "consumerConnection",
-    "producers": "producerConnection",
-    "route list": "topicRoute",
-    "route": "topicRoute",
-    "status": "consumerStatus",
-    "topic status": "topicStatus",
-    "running info": "consumerStatus",
-}
+_OF_COMMAND = {layout.name: layout.command for layout in LAYOUTS}
 # With what an output ends; one of another layout ends where something else begins.
 _ENDS = {
     "progress": re.compile(r"(?:Consume )?Diff Total:|Consume Inflight Total:"),
@@ -287,7 +252,7 @@ def _line_of(session: Session, beside: Sequence[Session]) -> _CommandLine | None
 
 def _fits(args: str, layout: str) -> bool:
     name = command_of_line(args).name
-    return not layout or layout == "other" or _OF_COMMAND.get(layout) in (name, None)
+    return _OF_COMMAND.get(layout) in (name, None)
 
 
 def _of_the_file(sessions: Sequence[Session], texts: Sequence[str], file: LandedFile) -> set[int]:
@@ -372,7 +337,7 @@ class _Cutter:
     def _layout(self, text: str) -> str:
         if self.depth > 0 and not text.startswith("#"):
             return ""
-        return next((layout for layout, is_so in _LAYOUTS if is_so(text)), "")
+        return next((layout.name for layout in LAYOUTS if layout.shows(text)), "")
 
     def _is_another(self, layout: str, text: str) -> bool:
         """Whether an output begins with this line, and one is open."""
@@ -381,7 +346,7 @@ class _Cutter:
             return self.open.has_ended or now in ("topic status", "running info", "producers")
         if layout == "other":
             return bool(now) and now != "running info" and not (now == "connection" and "#SubExpression" in text)
-        if now == layout and text.startswith((SUBSCRIPTIONS, *_SAME)):
+        if now == layout and text.startswith((SUBSCRIPTIONS, *SAME)):
             return self.open.has_ended
         return bool(now) or self.open.has_ended
 

@@ -17,9 +17,9 @@ Source: TraceDataEncoder#encoderFromContextBean, 4.4.0 to 5.3.3; internal/trace.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from hindsight.udfs.lines.parsed_line import (
-    Fields,
     Record,
     RefusedLineError,
     each_line,
@@ -47,9 +47,13 @@ def _one(text: str) -> tuple[Record, ...]:
     place = {"trace_msg_id": text_field(fields, "msgId"), "born_at": instant(fields, "bornTimestamp")}
     records = []
     for parts in _records(text_field(fields, "body")):
-        read = _READERS.get(parts[0])
-        if read is not None:
-            records.append(read(parts, place))
+        if parts[0] in _READERS:
+            least, table, read = _READERS[parts[0]]
+            if len(parts) < least:
+                detail = f"a {parts[0]} record has {len(parts)} fields, expected {least} or more"
+                raise RefusedLineError("BAD_TRACE", detail)
+            row = read(parts)
+            records.append(Record(table, row if table == "send_attempt" else place | row))
         if len(records) > MOST_RECORDS:
             raise RefusedLineError("BAD_TRACE", f"more than {MOST_RECORDS} records in one body")
     return tuple(records)
@@ -76,13 +80,12 @@ def _ends_short(fields: list[str], end: int) -> bool:
     return len(fields) > end and (fields[end] in _READERS or (fields[end] == "" and len(fields) == end + 1))
 
 
-def _pub(parts: list[str], place: Fields) -> Record:
-    _need(parts, 13)
+def _pub(parts: list[str]) -> dict[str, Any]:
     msg_id = _text(parts, 5)
     told, cost = _instant(parts, 1), java_number(parts[10], 64)
     by_go = _is_of_go(msg_id)
     begin, end = (_sum(told, -cost), told) if by_go else (told, _sum(told, cost))
-    row = {
+    row: dict[str, Any] = {
         "producer_group": _text(parts, 3),
         "client_id": f"process {msg_id[:-_ID_TAIL] or msg_id}",
         "topic": _text(parts, 4),
@@ -103,7 +106,7 @@ def _pub(parts: list[str], place: Fields) -> Record:
     }
     if by_go:
         row["doubts"] = ["WHOLE_CALL"]
-    return Record("send_attempt", row)
+    return row
 
 
 def _is_of_go(msg_id: str) -> bool:
@@ -111,9 +114,8 @@ def _is_of_go(msg_id: str) -> bool:
     return len(msg_id) == _GO_ID_LENGTH and msg_id[_CLASS_LOADER] == "0" * 8
 
 
-def _sub_before(parts: list[str], place: Fields) -> Record:
-    _need(parts, 8)
-    row = {
+def _sub_before(parts: list[str]) -> dict[str, Any]:
+    return {
         "kind": "sub_before",
         "traced_at": _instant(parts, 1),
         "client_group": _text(parts, 3),
@@ -123,13 +125,11 @@ def _sub_before(parts: list[str], place: Fields) -> Record:
         "message_key": _optional(parts, 7),
         "client_host": _optional(parts, 8) if len(parts) > 8 else None,
     }
-    return Record("message_trace", {**place, **row})
 
 
-def _sub_after(parts: list[str], place: Fields) -> Record:
-    _need(parts, _SHORT_AFTER - 1)
+def _sub_after(parts: list[str]) -> dict[str, Any]:
     is_long = len(parts) > _SHORT_AFTER + 1
-    row = {
+    return {
         "kind": "sub_after",
         "traced_at": _instant(parts, 7) if is_long else None,
         "client_group": _optional(parts, 8) if is_long else None,
@@ -140,12 +140,10 @@ def _sub_after(parts: list[str], place: Fields) -> Record:
         "message_key": _optional(parts, 5),
         "return_type": _of(_RETURN_TYPES, parts, 6) if len(parts) >= _SHORT_AFTER else None,
     }
-    return Record("message_trace", {**place, **row})
 
 
-def _end_transaction(parts: list[str], place: Fields) -> Record:
-    _need(parts, 13)
-    row = {
+def _end_transaction(parts: list[str]) -> dict[str, Any]:
+    return {
         "kind": "end_transaction",
         "traced_at": _instant(parts, 1),
         "client_group": _text(parts, 3),
@@ -158,12 +156,10 @@ def _end_transaction(parts: list[str], place: Fields) -> Record:
         "transaction_state": _optional(parts, 11),
         "from_transaction_check": _flag(parts, 12),
     }
-    return Record("message_trace", {**place, **row})
 
 
-def _recall(parts: list[str], place: Fields) -> Record:
-    _need(parts, 7)
-    row = {
+def _recall(parts: list[str]) -> dict[str, Any]:
+    return {
         "kind": "recall",
         "traced_at": _instant(parts, 1),
         "client_group": _text(parts, 3),
@@ -172,21 +168,17 @@ def _recall(parts: list[str], place: Fields) -> Record:
         "msg_id": _text(parts, 5),
         "success": _flag(parts, 6),
     }
-    return Record("message_trace", {**place, **row})
 
 
-_READERS: dict[str, Callable[[list[str], Fields], Record]] = {
-    "Pub": _pub,  # 14 fields; 15 in 4.8.0; 13 without the offset message id
-    "SubBefore": _sub_before,  # 8; 9 in 4.8.0
-    "SubAfter": _sub_after,  # 9; 7 in 4.4.0-4.7.1 and 4.9.1, and for AccessChannel.CLOUD; 6 of C++
-    "EndTransaction": _end_transaction,  # 13, 4.9.0 on
-    "Recall": _recall,  # 7, 5.3.2 on
+# By the name of a record: how many fields it has at the least, the table of its row, and its reader.
+_READERS: dict[str, tuple[int, str, Callable[[list[str]], dict[str, Any]]]] = {
+    "Pub": (13, "send_attempt", _pub),  # 14 fields; 15 in 4.8.0; 13 without the offset message id
+    "SubBefore": (8, "message_trace", _sub_before),  # 8; 9 in 4.8.0
+    # 9; 7 in 4.4.0-4.7.1 and 4.9.1, and for AccessChannel.CLOUD; 6 of C++
+    "SubAfter": (_SHORT_AFTER - 1, "message_trace", _sub_after),
+    "EndTransaction": (13, "message_trace", _end_transaction),  # 13, 4.9.0 on
+    "Recall": (7, "message_trace", _recall),  # 7, 5.3.2 on
 }
-
-
-def _need(parts: list[str], count: int) -> None:
-    if len(parts) < count:
-        raise RefusedLineError("BAD_TRACE", f"a {parts[0]} record has {len(parts)} fields, expected {count} or more")
 
 
 def _text(parts: list[str], index: int) -> str:

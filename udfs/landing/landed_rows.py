@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hindsight.schemas import QUARANTINE, TABLES, Table
+from hindsight.schemas.arrow_types import row_schema
 from hindsight.udfs.formats.plain_rows import LINE_NUMBER, LinesRead
 from hindsight.udfs.landing.rival_rows import halves_joined
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
@@ -28,10 +30,9 @@ _DAY_MS = 86_400_000
 _PIECE_ROWS, _PIECE_BYTES = 200_000, 128 << 20
 _EPOCH = date(1970, 1, 1).toordinal()
 # What a reader never says of a row, whatever it reads.
-_NOT_READ = frozenset({"cluster", "event_date", "round_at", "source", "source_file", "source_line"}) | {
-    "ingested_at",
-    "run_id",
-}
+_NOT_READ = frozenset(
+    ("cluster", "event_date", "round_at", "source", "source_file", "source_line", "ingested_at", "run_id")
+)
 
 
 class Reach(NamedTuple):
@@ -40,18 +41,6 @@ class Reach(NamedTuple):
     instants: tuple[str, ...] = ()
     before_s: int = 0
     after_s: int = 0
-
-
-class TableShape(NamedTuple):
-    """A table's columns as Arrow has them, its key, the column whose UTC date ``event_date`` is, and its reach.
-
-    ``reach`` None: no derived table rests on its rows.
-    """
-
-    schema: pa.Schema
-    key: tuple[str, ...]
-    date_of: str
-    reach: Reach | None
 
 
 class Landed(NamedTuple):
@@ -65,13 +54,11 @@ class Landed(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Plain values: the tables that files may feed, by name; refusals that end a file; how much of a line is kept.
-
-    ``refused``: the columns of refused lines.
+    """Plain values: by name of the tables that files may feed, which dates their rows can change (None: no derived
+    table rests on them); refusals that end a file; how much of a line is kept.
     """
 
-    tables: Mapping[str, TableShape]
-    refused: pa.Schema
+    reach: Mapping[str, Reach | None]
     ends_file: frozenset[str]
     max_raw_text_chars: int
 
@@ -152,12 +139,12 @@ class _Heap:
         for file in files:
             self.add(file)
         for name, parts in sorted(self.parts.items()):
-            rows, key = pa.concat_tables(parts), self.rules.tables[name].key
+            rows, key = pa.concat_tables(parts), TABLES[name].key
             if name == _SENDS:
                 rows = halves_joined(rows, key)
             yield name, rows.append_column(HASH, pa.array(row_hashes(rows, key)))
         if self.refused:
-            yield REFUSED, pa.Table.from_pylist(self.refused, schema=self.rules.refused)
+            yield REFUSED, pa.Table.from_pylist(self.refused, schema=row_schema(QUARANTINE))
         self.parts.clear()
         self.refused, self.rows, self.weight = [], 0, 0
 
@@ -228,9 +215,9 @@ class _File:
     def tables(self) -> Iterator[Piece]:
         """What is held, as the tables have it; then nothing is held any more."""
         plain = [(_SENDS, rows) for rows in self.plain]
-        others = ((name, _as_read(rows, self.rules.tables[name])) for name, rows in self.records.items())
+        others = ((name, _as_read(rows, TABLES[name])) for name, rows in self.records.items())
         for name, rows in chain(plain, others):
-            of_table = _of_table(rows, self.rules.tables[name], self.landed)
+            of_table = _of_table(rows, TABLES[name], self.landed)
             self.counts[name] += of_table.num_rows
             self._note_dates(name, of_table)
             yield name, of_table
@@ -238,10 +225,10 @@ class _File:
 
     def _note_dates(self, name: str, rows: pa.Table) -> None:
         if rows.num_rows:
-            first = pc.min(rows.column(self.rules.tables[name].date_of)).as_py()
+            first = pc.min(rows.column(TABLES[name].date_of)).as_py()
             self.first[name] = min(first, self.first.get(name, first))
         self.own[name].update(pc.unique(rows.column("event_date")).to_pylist())
-        reach = self.rules.tables[name].reach
+        reach = self.rules.reach[name]
         if reach is not None:
             self.reached[name] |= self.own[name]
             for instant in reach.instants:
@@ -271,28 +258,28 @@ def _dates_around(instants: pa.ChunkedArray, reach: Reach) -> set[date]:
     return {date.fromordinal(_EPOCH + int(day)) for day in days}
 
 
-def columns_read(shape: TableShape) -> pa.Schema:
+def columns_read(table: Table) -> pa.Schema:
     """What a reader can set of a table's row: no lineage, instants as epoch milliseconds."""
     return pa.schema(
         (field.name, pa.int64() if pa.types.is_timestamp(field.type) else field.type)
-        for field in shape.schema
-        if field.name not in _NOT_READ or field.name == shape.date_of
+        for field in row_schema(table)
+        if field.name not in _NOT_READ or field.name == table.date_of
     )
 
 
-def _as_read(records: list[dict[str, Any]], shape: TableShape) -> pa.Table:
-    return pa.Table.from_pylist(records, schema=columns_read(shape).append(pa.field(LINE_NUMBER, pa.int64())))
+def _as_read(records: list[dict[str, Any]], table: Table) -> pa.Table:
+    return pa.Table.from_pylist(records, schema=columns_read(table).append(pa.field(LINE_NUMBER, pa.int64())))
 
 
-def _of_table(rows: pa.Table, shape: TableShape, landed: Landed) -> pa.Table:
+def _of_table(rows: pa.Table, table: Table, landed: Landed) -> pa.Table:
     """Rows as the table has them, with what they share; an absent column is null."""
     count = rows.num_rows
     shared = {**landed._asdict(), "source": landed.format, "source_file": landed.file}
     there = {name: rows.column(name).combine_chunks() for name in rows.column_names}
     there["source_line"] = there[LINE_NUMBER]
-    there["event_date"] = pc.divide(there[shape.date_of], _DAY_MS).cast(pa.int32()).view(pa.date32())
-    columns = []
-    for field in shape.schema:
+    there["event_date"] = pc.divide(there[table.date_of], _DAY_MS).cast(pa.int32()).view(pa.date32())
+    schema, columns = row_schema(table), []
+    for field in schema:
         if field.name in shared:
             columns.append(pa.repeat(pa.scalar(shared[field.name], field.type), count))
         elif field.name not in there:
@@ -301,4 +288,4 @@ def _of_table(rows: pa.Table, shape: TableShape, landed: Landed) -> pa.Table:
             columns.append(pc.multiply(there[field.name], 1000).view(field.type))
         else:
             columns.append(there[field.name])
-    return pa.table(columns, schema=shape.schema)
+    return pa.table(columns, schema=schema)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hindsight.schemas.table_contract import Part, Table
 from hindsight.udfs.values.row_hashes import BoolArray, Groups, HashArray, IntArray, groups_of
 
 _LINE_BITS = 40  # no file has as many lines
@@ -50,14 +51,13 @@ class LineNumbers(NamedTuple):
 
     files: Mapping[str, int]
 
-    def of(self, rows: pa.Table, keyed: Keyed) -> IntArray:
+    def of(self, rows: pa.Table, table: Table) -> IntArray:
         """The lines that the rows, or parts of them, are from; each once, sorted. Of other files nothing is said."""
-        lines = {part.line for part in keyed.parts} | {"source_line"}
+        lines = {part.line for part in table.row_parts} | {("source_file", "source_line")}
         return np.unique(np.concatenate([self._of(rows, line) for line in sorted(lines)]))
 
-    def _of(self, rows: pa.Table, line: str) -> IntArray:
-        named = rows.select([line.replace("_line", "_file"), line]).drop_null().combine_chunks()
-        names, numbers = named.columns
+    def _of(self, rows: pa.Table, line: tuple[str, str]) -> IntArray:
+        names, numbers = rows.select(line).drop_null().combine_chunks().columns
         encoded = names.combine_chunks().dictionary_encode()
         of_name: IntArray = np.array([self.files.get(name, -1) for name in encoded.dictionary.to_pylist()], np.int64)
         file = of_name[encoded.indices.to_numpy()]
@@ -88,7 +88,7 @@ class Settled(NamedTuple):
     lines: IntArray
 
 
-def settled(rows: pa.Table, stored: pa.Table, keyed: Keyed, numbers: LineNumbers, *, hook: str | None) -> Settled:
+def settled(rows: pa.Table, stored: pa.Table, table: Table, numbers: LineNumbers, *, hook: str | None) -> Settled:
     """Each key once: of rival lines the smallest wins, part by part.
 
     Args:
@@ -98,9 +98,9 @@ def settled(rows: pa.Table, stored: pa.Table, keyed: Keyed, numbers: LineNumbers
         numbers: of the run's files.
         hook: the source of which equal lines are two halves; None: a row of the table has no halves.
     """
-    lines = rows if hook is None else halves_named(halves_apart(rows), keyed.key, hook)
-    result = merged(stored, lines, keyed)
-    read, named = numbers.of(rows, keyed), numbers.of(pa.concat_tables(result), keyed)
+    lines = rows if hook is None else halves_named(halves_apart(rows), table.key, hook)
+    result = merged(stored, lines, table)
+    read, named = numbers.of(rows, table), numbers.of(pa.concat_tables(result), table)
     return Settled(result.inserted, result.changed, np.intersect1d(read, named, assume_unique=True))
 
 
@@ -110,31 +110,6 @@ def without(rows: pa.Table, is_rival: BoolArray) -> tuple[pa.Table, pa.Table]:
         return rows, rows.slice(0, 0)
     flags = pa.array(is_rival)
     return rows.filter(pc.invert(flags)), rows.filter(flags)
-
-
-class Term(NamedTuple):
-    """What rival rows are ordered by: a column's bytes or number, never null there; or whether it ``is_null``."""
-
-    column: str
-    is_null: bool = False
-
-
-class RowPart(NamedTuple):
-    """Columns that one source line brings; of rivals the smallest by ``order`` wins. Without a ``line`` it is absent.
-
-    The columns of an absent part are null.
-    """
-
-    columns: tuple[str, ...]
-    order: tuple[Term, ...]
-    line: str
-
-
-class Keyed(NamedTuple):
-    """How a table's rows are told apart, and the parts that each is made of."""
-
-    key: tuple[str, ...]
-    parts: tuple[RowPart, ...]
 
 
 class Merged(NamedTuple):
@@ -151,47 +126,47 @@ class Merged(NamedTuple):
     kept: pa.Table
 
 
-def one_row_per_key(rows: pa.Table, keyed: Keyed) -> pa.Table:
+def one_row_per_key(rows: pa.Table, table: Table) -> pa.Table:
     """Of the lines that bring the same part of the same key, the smallest; of equal ones, the first row's."""
-    groups = groups_of(rows, keyed.key)
+    groups = groups_of(rows, table.key)
     is_alone = groups.is_alone
     if is_alone.all():
         return rows
-    rivals, picks = _picked(rows, keyed, groups, ~is_alone)
-    return pa.concat_tables([rows.filter(pa.array(is_alone)), _assembled(rivals, keyed, picks)])
+    rivals, picks = _picked(rows, table, groups, ~is_alone)
+    return pa.concat_tables([rows.filter(pa.array(is_alone)), _assembled(rivals, table, picks)])
 
 
-def merged(stored: pa.Table, rows: pa.Table, keyed: Keyed) -> Merged:
+def merged(stored: pa.Table, rows: pa.Table, table: Table) -> Merged:
     """What ``rows`` change of the rows that are stored under their keys; both have the same columns.
 
     Args:
         stored: at least those that have a key which ``rows`` have too, each key once.
         rows: to be stored; a key may come often.
     """
-    rows = one_row_per_key(rows, keyed)
+    rows = one_row_per_key(rows, table)
     both = pa.concat_tables([stored, rows])
-    groups = groups_of(both, keyed.key)
+    groups = groups_of(both, table.key)
     is_new = np.arange(both.num_rows) >= stored.num_rows
     is_alone = groups.is_alone
     inserted = both.filter(pa.array(is_new & is_alone))
     if is_alone.all():
         return Merged(inserted, both.slice(0, 0), both.slice(0, 0))
-    rivals, picks = _picked(both, keyed, groups, ~is_alone)
+    rivals, picks = _picked(both, table, groups, ~is_alone)
     changes = np.any([is_new[~is_alone][pick] & (pick >= 0) for pick in picks], axis=0)
-    changed = _assembled(rivals, keyed, [pick[changes] for pick in picks])
-    return Merged(inserted, changed, _assembled(rivals, keyed, [pick[~changes] for pick in picks]))
+    changed = _assembled(rivals, table, [pick[changes] for pick in picks])
+    return Merged(inserted, changed, _assembled(rivals, table, [pick[~changes] for pick in picks]))
 
 
-def _picked(rows: pa.Table, keyed: Keyed, groups: Groups, wanted: BoolArray) -> tuple[pa.Table, list[IntArray]]:
+def _picked(rows: pa.Table, table: Table, groups: Groups, wanted: BoolArray) -> tuple[pa.Table, list[IntArray]]:
     """The ``wanted`` rows, and for each part and each of their groups the row that brings it, -1: none."""
     rivals = rows.filter(pa.array(wanted)).combine_chunks()
     _, group = np.unique(groups.of_row[wanted], return_inverse=True)
-    return rivals, [_pick(rivals, part, group) for part in keyed.parts]
+    return rivals, [_pick(rivals, part, group) for part in table.row_parts]
 
 
-def _pick(rows: pa.Table, part: RowPart, group: IntArray) -> IntArray:
-    present = np.flatnonzero(pc.is_valid(rows.column(part.line)).to_numpy())
-    ranks = [_rank(rows.column(term.column).combine_chunks(), term)[present] for term in part.order]
+def _pick(rows: pa.Table, part: Part, group: IntArray) -> IntArray:
+    present = np.flatnonzero(pc.is_valid(rows.column(part.line[1])).to_numpy())
+    ranks = [_rank(rows, term)[present] for term in part.order]
     best = present[np.lexsort([*reversed(ranks), group[present]])]
     pick: IntArray = np.full(int(group.max()) + 1, -1, dtype=np.int64)
     of_group = group[best]
@@ -200,10 +175,12 @@ def _pick(rows: pa.Table, part: RowPart, group: IntArray) -> IntArray:
     return pick
 
 
-def _rank(values: pa.Array, term: Term) -> IntArray:
-    if term.is_null:
-        is_null: IntArray = pc.is_null(values).to_numpy(zero_copy_only=False).astype(np.int64)
-        return is_null
+def _rank(rows: pa.Table, term: str) -> IntArray:
+    column, _, is_null = term.partition(" ")
+    values = rows.column(column).combine_chunks()
+    if is_null:
+        nulls: IntArray = pc.is_null(values).to_numpy(zero_copy_only=False).astype(np.int64)
+        return nulls
     encoded = values.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     rank: IntArray = np.append(np.empty_like(order), 0)
@@ -212,11 +189,11 @@ def _rank(values: pa.Array, term: Term) -> IntArray:
     return found
 
 
-def _assembled(rows: pa.Table, keyed: Keyed, picks: Sequence[IntArray]) -> pa.Table:
+def _assembled(rows: pa.Table, table: Table, picks: Sequence[IntArray]) -> pa.Table:
     """One row a group, of the parts picked; each group has at least one part."""
     anyone = np.max(picks, axis=0)
-    taken = {name: rows.column(name).take(pa.array(anyone)) for name in keyed.key}
-    for part, pick in zip(keyed.parts, picks, strict=True):
+    taken = {name: rows.column(name).take(pa.array(anyone)) for name in table.key}
+    for part, pick in zip(table.row_parts, picks, strict=True):
         places = pa.array(pick, mask=pick < 0)
         taken |= {name: rows.column(name).take(places) for name in part.columns}
     return pa.table([taken[name] for name in rows.column_names], schema=rows.schema)

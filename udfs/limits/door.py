@@ -7,16 +7,14 @@ rule's code, ``flag`` stores the row with the code in its ``doubts``, ``ignore``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.limits.door_rules import (
-    DELAY_LEVELS,
     LONGEST_NAME,
-    LONGEST_SEND_MS,
-    MAX_BODY,
     NAMES,
     OTHER_NAMES,
     RULES,
@@ -95,7 +93,8 @@ class _Judge:
         return ParsedLine(one.line, asked if sound else (), one.refusal or found)
 
     def _row(self, table: str, row: Row) -> _Found:
-        by_name, others = self._rules.get(table) or self._rules_of(table)
+        rules = self._rules.get(table) or self._rules.setdefault(table, _in_force(table, self._severity_of))
+        by_name, others = rules
         names = (table, *map(row.get, NAMES))
         found: _Found | None = self._of_names.get(names)
         if found is None:
@@ -113,16 +112,10 @@ class _Judge:
             self._of_names.clear()
         self._of_names[names] = found
 
-    def _rules_of(self, table: str) -> tuple[list[Rule], list[Rule]]:
-        rules = [r for r in RULES if self._severity_of[r.code] != "ignore" and (not r.tables or table in r.tables)]
-        by_name = [rule for rule in rules if {*rule.columns, *rule.optional} <= set(NAMES)]
-        self._rules[table] = by_name, [rule for rule in rules if rule not in by_name]
-        return self._rules[table]
-
     def _broken(self, rules: Iterable[Rule], row: Row) -> _Found:
         doubts: tuple[str, ...] = ()
         value_of = row.get
-        for code, check, _, columns, _, _ in rules:
+        for code, check, _, columns, _, _, _ in rules:
             for column in columns:
                 if value_of(column) is None:
                     break
@@ -133,6 +126,16 @@ class _Judge:
                         return Refusal(code, said)
                     doubts += (code,)
         return doubts
+
+
+def _is_of_names(rule: Rule) -> bool:
+    return {*rule.columns, *rule.optional} <= set(NAMES)
+
+
+def _in_force(table: str, severity_of: Mapping[str, Severity]) -> tuple[list[Rule], list[Rule]]:
+    """The rules about names alone that are in force for a table, and the others."""
+    rules = [rule for rule in RULES if severity_of[rule.code] != "ignore" and (not rule.tables or table in rule.tables)]
+    return [rule for rule in rules if _is_of_names(rule)], [rule for rule in rules if not _is_of_names(rule)]
 
 
 Columns = Mapping[str, pa.Array]
@@ -146,11 +149,10 @@ def sound(columns: Columns, table: str, severity_of: Mapping[str, Severity]) -> 
         table: whose rows they are.
         severity_of: of each rule by code; ``ignore``: it is not in force.
     """
-    count = len(next(iter(columns.values())))
-    rules = [rule for rule in RULES if severity_of[rule.code] != "ignore" and (not rule.tables or table in rule.tables)]
-    found = _sound_names(columns, [rule for rule in rules if _is_of_names(rule)], count)
-    for rule in rules:
-        if not _is_of_names(rule) and set(rule.columns) <= set(columns):
+    by_name, others = _in_force(table, severity_of)
+    found = _sound_names(columns, by_name)
+    for rule in others:
+        if set(rule.columns) <= set(columns):
             found &= _mask(rule, columns)
     return found
 
@@ -165,7 +167,11 @@ def _mask(rule: Rule, columns: Columns) -> BoolArray:
         verdicts = np.array([not _finds(rule, {rule.columns[0]: value}) for value in values], dtype=np.bool_)
         found: BoolArray = verdicts[encoded.indices.to_numpy()]
         return found
-    return np.zeros(len(next(iter(columns.values()))), dtype=np.bool_)
+    return np.zeros(_count(columns), dtype=np.bool_)
+
+
+def _count(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
 
 
 def is_of_one_text(rule: Rule, columns: Mapping[str, pa.Array]) -> bool:
@@ -173,14 +179,10 @@ def is_of_one_text(rule: Rule, columns: Mapping[str, pa.Array]) -> bool:
     return len(rule.columns) == 1 and not rule.optional and pa.types.is_string(columns[rule.columns[0]].type)
 
 
-def _is_of_names(rule: Rule) -> bool:
-    return {*rule.columns, *rule.optional} <= set(NAMES)
-
-
-def _sound_names(columns: Columns, rules: list[Rule], count: int) -> BoolArray:
+def _sound_names(columns: Columns, rules: list[Rule]) -> BoolArray:
     """Judged once for each combination of names; a rule may look at several."""
     names = [name for name in NAMES if name in columns]
-    which: IntArray = np.zeros(count, dtype=np.int64)
+    which: IntArray = np.zeros(_count(columns), dtype=np.int64)
     values = []
     for name in names:
         encoded = columns[name].dictionary_encode(null_encoding="encode")
@@ -201,24 +203,18 @@ def _finds(rule: Rule, row: dict[str, str | None]) -> bool:
 
 def _short_names(columns: Columns) -> BoolArray:
     """No name has more bytes than it may have characters."""
-    found = np.ones(len(next(iter(columns.values()))), dtype=np.bool_)
+    found = np.ones(_count(columns), dtype=np.bool_)
     for name in OTHER_NAMES:
         if name in columns and pa.types.is_string(columns[name].type):
             found &= numbers(pc.binary_length(columns[name]), 0) <= LONGEST_NAME
     return found
 
 
-def _within(column: str, low: int | None, high: int | None) -> Callable[[Columns], BoolArray]:
-    def mask(columns: Columns) -> BoolArray:
-        values = numbers(columns[column], low if high is None else high)
-        found = np.ones(len(values), dtype=np.bool_)
-        if low is not None:
-            found &= values >= low
-        if high is not None:
-            found &= values <= high
-        return found
-
-    return mask
+def _within(rule: Rule, columns: Columns) -> BoolArray:
+    least, most = rule.span or (0, 0)
+    values = numbers(columns[rule.columns[0]], least)
+    found: BoolArray = (values >= least) & (values <= most)
+    return found
 
 
 def _as_measured(columns: Columns) -> BoolArray:
@@ -236,9 +232,6 @@ def numbers(values: pa.Array, instead: int | None) -> IntArray:
 
 _MASKS: dict[str, Callable[[Columns], BoolArray]] = {
     "NAME_TOO_LONG": _short_names,
-    "DELAY_LEVEL": _within("delay_level", 0, DELAY_LEVELS),
-    "BODY_LENGTH": _within("body_length", 1, MAX_BODY),
-    "NEGATIVE_LATENCY": _within("latency_ms", 0, None),
-    "EXTREME_LATENCY": _within("latency_ms", None, LONGEST_SEND_MS),
     "LATENCY_DIFFERS": _as_measured,
+    **{rule.code: partial(_within, rule) for rule in RULES if rule.span is not None},
 }

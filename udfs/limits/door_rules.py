@@ -27,12 +27,13 @@ _GROUP_UNITS = 255  # 120 on the development branch
 # No release bounds other names, nor the topics of a group's own. Hosts, process ids, instance names and message ids
 # take some hundred characters; what is far longer only fills keys, joins and memory.
 LONGEST_NAME = 4_096
-MAX_BODY = 4 << 20  # maxMessageSize, bytes
+_MAX_BODY = 4 << 20  # maxMessageSize, bytes
 # Brokers check nothing above 0. A thousand brokers with 64 queues each are no more; each id is a row in memory later.
 MOST_QUEUES = 65_536
 _MAX_CLOCK_STEP_MS = 60_000
-LONGEST_SEND_MS = 3_600_000
-DELAY_LEVELS = 18
+_LONGEST_MS = 3_600_000  # of a send
+_DELAY_LEVELS = 18
+_ANY = (1 << 63) - 1  # no number that is stored is more
 # Clients refuse to send to these: 4.7.1-4.9.3 the first alone, 4.9.4 and 5.0.0 on all, of RocksDB from 5.4.0 on.
 FORBIDDEN_SEND_TOPICS = frozenset(
     {
@@ -52,7 +53,8 @@ Row = Mapping[str, Any]
 class Rule(NamedTuple):
     """``check`` gives a sentence where a row breaks the rule, else None; ``tables``: where it applies, empty: all.
 
-    It looks at ``columns``, where none of them is null, and at ``optional`` ones, null or not.
+    It looks at ``columns``, where none of them is null, and at ``optional`` ones, null or not. ``span``: the least and
+    the most that its one column may be, where that is all it asks.
     """
 
     code: str
@@ -61,6 +63,7 @@ class Rule(NamedTuple):
     columns: tuple[str, ...]
     tables: frozenset[str] = frozenset()
     optional: tuple[str, ...] = ()
+    span: tuple[int, int] | None = None
 
 
 def _units(text: str) -> int:
@@ -131,29 +134,9 @@ def _default_producer_group(row: Row) -> str | None:
     return "producer group DEFAULT_PRODUCER, with which no client starts" if found else None
 
 
-def _body_length(row: Row) -> str | None:
-    length = row["body_length"]
-    return None if 0 < length <= MAX_BODY else f"a body of {length} bytes, allowed are 1 to {MAX_BODY}"
-
-
-def _negative_latency(row: Row) -> str | None:
-    latency = row["latency_ms"]
-    return f"latency {latency} ms: the clock stepped back" if latency < 0 else None
-
-
-def _extreme_latency(row: Row) -> str | None:
-    latency = row["latency_ms"]
-    return f"latency {latency} ms: the process stood still" if latency > LONGEST_SEND_MS else None
-
-
 def _latency_differs(row: Row) -> str | None:
     between = row["end_at"] - row["begin_at"]
     return None if row["latency_ms"] == between else f"latency {row['latency_ms']} ms, but {between} ms passed"
-
-
-def _delay_level(row: Row) -> str | None:
-    level = row["delay_level"]
-    return None if 0 <= level <= DELAY_LEVELS else f"delay level {level}, known are 1 to {DELAY_LEVELS}"
 
 
 def _lag(row: Row) -> str | None:
@@ -185,6 +168,15 @@ def _secret_in_id(row: Row) -> str | None:
     return "client_id carried an access key and a secret key" if is_masked(row["client_id"]) else None
 
 
+def _within(code: str, severity: Severity, column: str, least: int, most: int, said: str) -> Rule:
+    """A rule about a number of an attempt; ``said``: its sentence, with the number and the ``most``."""
+
+    def check(row: Row) -> str | None:
+        return None if least <= row[column] <= most else said.format(row[column], most=most)
+
+    return Rule(code, check, severity, (column,), _SENDS, span=(least, most))
+
+
 _GROUPS = ("consumer_group", "producer_group", "client_group")
 NAMES = ("topic", *_GROUPS)
 OTHER_NAMES = (
@@ -214,6 +206,7 @@ OTHER_NAMES = (
 )
 _SENDS = frozenset({"send_attempt"})
 _PROGRESS = frozenset({"queue_progress"})
+_ROUTES = frozenset({"topic_route"})
 _USED = frozenset({"queue_ownership", "queue_progress", "pop_assignment"})
 
 # Order decides which code a refused line carries; rules that look at names alone come first.
@@ -230,17 +223,11 @@ RULES: tuple[Rule, ...] = (
     Rule("SENT_TO_OWN_TOPIC", _sent_to_own_topic, "flag", ("topic",), _SENDS),
     Rule("DEFAULT_PRODUCER", _default_producer_group, "flag", ("producer_group",), _SENDS),
     Rule("IMPOSSIBLE_OFFSET", _offset, "quarantine", ("broker_offset", "consumer_offset"), _PROGRESS),
-    Rule(
-        "IMPOSSIBLE_QUEUES",
-        _queue_counts,
-        "quarantine",
-        ("read_queue_nums", "write_queue_nums", "perm"),
-        frozenset({"topic_route"}),
-    ),
-    Rule("DELAY_LEVEL", _delay_level, "quarantine", ("delay_level",), _SENDS),
-    Rule("BODY_LENGTH", _body_length, "flag", ("body_length",), _SENDS),
-    Rule("NEGATIVE_LATENCY", _negative_latency, "flag", ("latency_ms",), _SENDS),
-    Rule("EXTREME_LATENCY", _extreme_latency, "flag", ("latency_ms",), _SENDS),
+    Rule("IMPOSSIBLE_QUEUES", _queue_counts, "quarantine", ("read_queue_nums", "write_queue_nums", "perm"), _ROUTES),
+    _within("DELAY_LEVEL", "quarantine", "delay_level", 0, _DELAY_LEVELS, "delay level {}, known are 1 to {most}"),
+    _within("BODY_LENGTH", "flag", "body_length", 1, _MAX_BODY, "a body of {} bytes, allowed are 1 to {most}"),
+    _within("NEGATIVE_LATENCY", "flag", "latency_ms", 0, _ANY, "latency {} ms: the clock stepped back"),
+    _within("EXTREME_LATENCY", "flag", "latency_ms", -_ANY, _LONGEST_MS, "latency {} ms: the process stood still"),
     Rule("LATENCY_DIFFERS", _latency_differs, "flag", ("latency_ms", "begin_at", "end_at"), _SENDS),
     Rule("NEGATIVE_LAG", _lag, "flag", ("lag",), _PROGRESS),
     Rule("USED_AFTER_CAPTURE", _used_after_capture, "flag", ("captured_at",), _USED),

@@ -11,7 +11,8 @@ Without one a refused answer would look as if nobody had asked.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -200,6 +201,23 @@ def optional_text(fields: Fields, name: str) -> str | None:
     return None if value is None or value == "" else text_field(fields, name)
 
 
+def known_value(value: str, name: str, known: Collection[str]) -> str:
+    """A value of which only these are known; refused: UNKNOWN_VALUE."""
+    if value not in known:
+        raise RefusedLineError("UNKNOWN_VALUE", f"{name!r} is {value!r:.80} (known: {', '.join(known)})")
+    return value
+
+
+def one_of(*known: str) -> Callable[[Fields, str], str]:
+    """A reader of texts of which only these are known."""
+
+    def read(fields: Fields, name: str) -> str:
+        value = text_field(fields, name)
+        return value if value in known else known_value(value, name, known)
+
+    return read
+
+
 def whole_number(fields: Fields, name: str) -> int:
     """An integer of at most 64 bits that must be there; a boolean or a fraction is refused."""
     value = fields.get(name)
@@ -233,9 +251,14 @@ def optional_rate(fields: Fields, name: str) -> float | None:
     return float(value) if 0 <= value < MOST_A_SECOND else None
 
 
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number of no more digits than 64 bits have, with or without a sign."""
+    return text.isascii() and len(text) <= 20 and text.removeprefix("-").isdigit()
+
+
 def java_number(text: str, bits: int) -> int:
     """The whole number that a text is, within a Java ``int`` (32) or ``long`` (64)."""
-    if not (text.isascii() and len(text) <= 20 and text.removeprefix("-").isdigit()):
+    if not is_whole(text):
         raise RefusedLineError("WRONG_TYPE", f"{text[:40]!r} is no whole number")
     value = int(text)
     if not -_BEYOND[bits] <= value < _BEYOND[bits]:
@@ -307,6 +330,14 @@ def queue_id(fields: Fields, name: str = "queueId", *, lowest: int = 0) -> int:
     if value < lowest:
         raise RefusedLineError("NEGATIVE_QUEUE_ID", f"{name!r} is {value}; queue ids begin at {lowest}")
     return value
+
+
+def lines_lost(record: Record, group: str) -> RefusedLineError:
+    """The refusal of a line that says how many lines a recorder has lost; ``record``: what is stored of it."""
+    row = record.row
+    before = f"{datetime.fromtimestamp(row['told_at'] // 1000, UTC):%Y-%m-%d %H:%M:%S}"
+    told = f"{row['lines']} lines of {row['client_id']} ({group}) were not written before {before}"
+    return RefusedLineError("LINES_LOST", told).leaving((record,))
 
 
 def asked_in_vain(records: Iterable[Record], code: str) -> tuple[Record, ...]:
