@@ -13,11 +13,11 @@ from hindsight.jobs.engines.spark_gate import candidates_named
 from hindsight.schemas import Table
 
 if TYPE_CHECKING:
-    from hindsight.jobs.engines.spark_rows import FrameLake
+    from hindsight.jobs.engines.delta_tables import Lake
 
 
 def results_of(
-    lake: FrameLake, job: str, frames: Mapping[Table, DataFrame], whole: Mapping[Table, DataFrame]
+    lake: Lake, job: str, frames: Mapping[Table, DataFrame], whole: Mapping[Table, DataFrame]
 ) -> list[dict[str, Any]]:
     """Check frames against the contracts and invariants of their tables; columns of ``quality_result`` by name.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGE = "report.html"
+NOTES = "_notes"  # the folder of what a lake keeps by name
 
 
 def page_of(lake_root: str) -> str:

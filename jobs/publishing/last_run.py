@@ -18,10 +18,9 @@ from urllib.request import url2pathname
 
 from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.engine_choice import Engine
-from hindsight.jobs.engines.kept_between_runs import NOTES
 from hindsight.jobs.lake.delta_log import newest_version
 from hindsight.jobs.lake.lake_place import file_system, for_others
-from hindsight.jobs.lake.small_files import LocalStore, Store, store_at
+from hindsight.jobs.lake.small_files import NOTES, LocalStore, Store, store_at
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, folder_of
 from hindsight.jobs.landing.landing_survey import Survey
 from hindsight.schemas import INCIDENT_EVENT, INGESTED_FILE, SCHEMA_VERSION, TABLES
