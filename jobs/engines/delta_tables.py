@@ -34,7 +34,6 @@ from hindsight.jobs.engines.arrow_lake import (
 )
 from hindsight.jobs.engines.spark_gate import counted_results
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, interpreted_plans, rows_of, sql_of, sql_text
-from hindsight.jobs.engines.unseen_spark import seen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import for_hadoop
 from hindsight.jobs.lake.table_schema import (
@@ -45,6 +44,7 @@ from hindsight.jobs.lake.table_schema import (
     tell_later,
     with_absent_columns,
 )
+from hindsight.jobs.running.unseen import seen_spark
 from hindsight.schemas import Table
 from hindsight.udfs.values.date_digests import SUMMED, by_date, digests_of
 

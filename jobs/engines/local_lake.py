@@ -53,10 +53,10 @@ from hindsight.jobs.engines.changed_files import (
 )
 from hindsight.jobs.engines.data_files import TableFolder, rows_in
 from hindsight.jobs.engines.stored_table import Change, OpenTables, changes_since, stored_table
-from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
 from hindsight.jobs.lake.table_schema import is_earlier, later_columns, stored_columns, tell_later
+from hindsight.jobs.running.unseen import unseen_spark
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
