@@ -274,13 +274,16 @@ def scanned(
     Raises: WrongSchemaError: the table is of no earlier contract either.
     """
     files = [file for file in lake.files(table, as_of=as_of) if file.event_date is None or file.event_date in dates]
-    if not files:
-        return no_rows(table)
-    system, folder = file_system(f"{lake.root}/{table.name}")
-    return ds.FileSystemDataset(list(_fragments(files, system, folder)), row_schema(table), _PARQUET, system)
+    return dataset_of(lake.folder(table), files) if files else no_rows(table)
 
 
-def _fragments(files: list[DataFile], system: pa.fs.FileSystem, folder: str) -> Iterator[ds.Fragment]:
-    for file in files:
-        of_date = None if file.event_date is None else ds.field("event_date") == pa.scalar(file.event_date, pa.date32())
-        yield _PARQUET.make_fragment(f"{folder}/{file.path}", filesystem=system, partition_expression=of_date)
+def dataset_of(folder: TableFolder, files: Iterable[DataFile | StagedFile]) -> ds.Dataset:
+    """Files of a table, to be read by columns, piece by piece."""
+    system, root = file_system(folder.root)
+    fragments = [_fragment(file, system, f"{root}/{folder.table.name}/{file.path}") for file in files]
+    return ds.FileSystemDataset(fragments, row_schema(folder.table), _PARQUET, system)
+
+
+def _fragment(file: DataFile | StagedFile, system: fs.FileSystem, path: str) -> ds.Fragment:
+    of_date = None if file.event_date is None else ds.field("event_date") == pa.scalar(file.event_date, pa.date32())
+    return _PARQUET.make_fragment(path, filesystem=system, partition_expression=of_date)

@@ -7,7 +7,8 @@ is loaded or fetched. What hindsight's queries call as Spark does is a macro her
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import duckdb
@@ -89,33 +90,29 @@ class LocalAsker:
         Raises: BadQueryError: it is none, does more than ask, or names a table or column that is not there; with what
         is near.
         """
-        self._get_ready(query)
-        self._suppose(query)
-        described = _DESCRIBE.fullmatch(query)
-        if described and (rows := self._described(described[1])) is not None:
-            return rows.to_reader()
-        try:
-            found = self._database.sql(self._one_statement(self._with_versions(query)).query)
-            if found is None:
-                return pa.table({}).to_reader()
-            return (found if limit is None else found.limit(limit)).to_arrow_reader()
-        except duckdb.Error as error:
-            raise self._explained(error) from error
+        asked = self._understood(query)
+        if isinstance(asked, pa.Table):
+            return asked.to_reader()
+        with _in_words():
+            return (asked if limit is None else asked.limit(limit)).to_arrow_reader()
 
     def check(self, query: str) -> None:
         """Understand a query, and run nothing.
 
         Raises: BadQueryError: as ``answer``.
         """
+        self._understood(query)
+
+    def _understood(self, query: str) -> pa.Table | duckdb.DuckDBPyRelation:
+        """What a query asks for, of which nothing but a description is there yet."""
         self._get_ready(query)
         self._suppose(query)
         described = _DESCRIBE.fullmatch(query)
-        if described and self._described(described[1]) is not None:
-            return
-        try:
-            self._database.sql(self._one_statement(self._with_versions(query)).query)
-        except duckdb.Error as error:
-            raise self._explained(error) from error
+        if described and (rows := self._described(described[1])) is not None:
+            return rows
+        with _in_words():
+            found = self._database.sql(self._one_statement(self._with_versions(query)).query)
+        return pa.table({}) if found is None else found
 
     def answers(self, queries: Sequence[str]) -> list[pa.Table]:
         """The rows of independent queries; DuckDB gives each of them all cores."""
@@ -197,14 +194,19 @@ class LocalAsker:
         told = [(column, kind.lower(), comments[column]) for column, kind, *_ in kinds]
         return pa.table(list(map(pa.array, zip(*told, strict=True))), ["col_name", "data_type", "comment"])
 
-    def _explained(self, error: duckdb.Error) -> BadQueryError:
-        """What is wrong with a query, in one sentence."""
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Say in one sentence what DuckDB finds wrong with a query. Raises: BadQueryError."""
+    try:
+        yield
+    except duckdb.Error as error:
         said = str(error)
         if found := _NO_TABLE.search(said):
-            return no_table(found[1])
+            raise no_table(found[1]) from error
         if found := _NO_COLUMN.search(said):
-            return no_column(found[1] or found[2])
-        return BadQueryError(said.partition("\n")[0])
+            raise no_column(found[1] or found[2]) from error
+        raise BadQueryError(said.partition("\n")[0]) from error
 
 
 def _creation(view: View) -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import great_expectations as gx
 import great_expectations.expectations as gxe
 import pandas as pd
 
-from hindsight.jobs.engines.expectation_suites import crash_of, ephemeral_context, key_and_values, outcome
+from hindsight.jobs.engines.counted_results import crash_of
+from hindsight.jobs.engines.expectation_suites import ephemeral_context, key_and_values, results, told
 from hindsight.jobs.engines.local_gate import BATCH, Given, as_duckdb, gate_database, quoted, seen
 from hindsight.schemas import Table
 from hindsight.schemas.table_contract import Invariant
@@ -29,13 +29,13 @@ def results_of(lake: LocalLake, job: str, frames: Given, whole: Given) -> list[d
     Invariants see ``whole`` beside the rows, and what is stored of other tables.
     An expectation that crashes counts as a critical failure.
     """
-    results = []
+    found = []
     with gate_database(lake, frames, whole) as database:
         checks = _Checks(database, job)
         for table, rows in frames.items():
             database.register(BATCH, seen(lake, table, rows))
-            results += checks.of(table)
-    return results
+            found += checks.of(table)
+    return found
 
 
 class _Checks:
@@ -53,8 +53,8 @@ class _Checks:
         try:
             doubtful = self._doubtful(table)
         except duckdb.Error as error:
-            return [crash_of(table, each, error) for each in expected]
-        return self._validated(table, table.name, doubtful, expected)
+            return [crash_of(table, told(each.configuration), error) for each in expected]
+        return results(self._source, table, table.name, doubtful, expected)
 
     def _doubtful(self, table: Table) -> pd.DataFrame:
         """Rows whose key is there again, or with a value that is none of the known ones."""
@@ -72,12 +72,6 @@ class _Checks:
         try:
             ((count,),) = self._database.execute(f"SELECT COUNT(*) FROM ({as_duckdb(rule.query)})").fetchall()
         except duckdb.Error as error:
-            return crash_of(table, expected, error)
+            return crash_of(table, told(expected.configuration), error)
         broken = pd.DataFrame(index=pd.RangeIndex(count))
-        return self._validated(table, f"{table.name} {rule.name}", broken, [expected])[0]
-
-    def _validated(self, table: Table, name: str, rows: pd.DataFrame, expected: list[Any]) -> list[dict[str, Any]]:
-        batch = self._source.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
-        suite = gx.ExpectationSuite(name=name, expectations=expected)
-        done = batch.get_batch(batch_parameters={"dataframe": rows}).validate(suite, result_format="SUMMARY")
-        return [outcome(table, result) for result in done.results]
+        return results(self._source, table, f"{table.name} {rule.name}", broken, [expected])[0]
