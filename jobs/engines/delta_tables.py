@@ -35,7 +35,7 @@ from hindsight.jobs.engines.arrow_lake import (
 from hindsight.jobs.engines.spark_gate import counted_results
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, interpreted_plans, rows_of, sql_of, sql_text
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.lake.lake_place import for_hadoop
+from hindsight.jobs.lake.lake_place import for_hadoop, hadoop_place
 from hindsight.jobs.lake.table_schema import (
     conformed,
     is_earlier,
@@ -267,6 +267,7 @@ class Lake(ArrowLake):
         detail = rows_of(self._delta(table).detail().select("numFiles", "sizeInBytes", "properties"))[0]
         since = datetime.now(UTC) - _kept(self.spark, detail.properties)
         commit = F.struct("version", F.unix_millis("timestamp").alias("ms"))
+        place, files = hadoop_place(self.spark, self.path(table))
         # Vacuum keeps the files of the version that was current then; the log may begin later.
         needed = F.max(F.when(F.col("timestamp") <= F.lit(since), commit))
         oldest = rows_of(self._delta(table).history().select(F.coalesce(needed, F.min(commit)).alias("c")))[0].c
@@ -274,7 +275,7 @@ class Lake(ArrowLake):
             rows=self.read(table).count(),
             files=detail.numFiles,
             bytes=detail.sizeInBytes,
-            bytes_with_history=self._bytes_under(self.path(table)),
+            bytes_with_history=int(files.getContentSummary(place).getLength()),
             oldest_version=oldest.version,
             oldest_at=datetime.fromtimestamp(oldest.ms / 1000, UTC),
         )
@@ -282,23 +283,13 @@ class Lake(ArrowLake):
     @override
     def drop_old_candidates(self, table: Table) -> None:
         self.confirm()
-        place, files = self._place(self.candidate_path(table))
+        place, files = hadoop_place(self.spark, self.candidate_path(table))
         if not files.exists(place):
             return
         written = self.spark.read.format("binaryFile").option("recursiveFileLookup", True).load(place.toString())
         youngest = rows_of(written.select(F.unix_seconds(F.max("modificationTime")).alias("at")))[0].at
         if youngest and datetime.now(UTC).timestamp() - youngest > self.retention_days * 86_400:
             files.delete(place, True)
-
-    def _bytes_under(self, path: str) -> int:
-        place, files = self._place(path)
-        return int(files.getContentSummary(place).getLength())
-
-    def _place(self, path: str) -> tuple[Any, Any]:
-        """A path and its file system, as Spark's Hadoop client knows them."""
-        jvm: Any = self.spark._jvm
-        place = jvm.org.apache.hadoop.fs.Path(path)
-        return place, place.getFileSystem(self.spark._jsc.hadoopConfiguration())
 
     def _delta(self, table: Table) -> DeltaTable:
         return DeltaTable.forPath(self.spark, self.path(table))

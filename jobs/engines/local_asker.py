@@ -15,11 +15,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
+from typing_extensions import override
 
-from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table, only_read
+from hindsight.jobs.engines.asker import Asker, BadQueryError, no_column, no_table, only_read
 from hindsight.jobs.engines.data_files import scanned
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.engines.sql_views import View, views
+from hindsight.jobs.engines.sql_views import views
 from hindsight.jobs.lake.what_ifs import supposed_in, what_if_root
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.jobs.running.scratch_folder import own_scratch
@@ -56,8 +57,10 @@ _NO_TABLE = re.compile(r"Table with name \"?(\w+)\"? does not exist")
 _NO_COLUMN = re.compile(r"(?:Referenced column \"(\w+)\" not found|does not have a column named \"(\w+)\")")
 
 
-class LocalAsker:
+class LocalAsker(Asker):
     """The tables and views of a lake in a DuckDB of its own; see ``Asker``."""
+
+    lake: LocalLake
 
     def __init__(self, lake: LocalLake) -> None:
         self.lake = lake
@@ -84,12 +87,8 @@ class LocalAsker:
         """End the query that runs, with an error for who waits; from another thread."""
         self._database.interrupt()
 
+    @override
     def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
-        """The rows of one query, piece by piece, or the first of them.
-
-        Raises: BadQueryError: it is none, does more than ask, or names a table or column that is not there; with what
-        is near.
-        """
         asked = self._understood(query)
         if isinstance(asked, pa.Table):
             return asked.to_reader()
@@ -118,16 +117,16 @@ class LocalAsker:
         """The rows of independent queries; DuckDB gives each of them all cores."""
         return [self.answer(query).read_all() for query in queries]
 
+    @override
     def stored(self, table: Table, dates: DateRange = EVERY_DATE) -> ds.Dataset | pa.Table:
-        """A table's rows of some dates."""
         return scanned(self.lake, table, dates)
 
+    @override
     def name(self, name: str, rows: pa.Table) -> None:
-        """Give some rows a name that later queries can use."""
         self._database.register(name, rows)
 
+    @override
     def literal(self, text: str) -> str:
-        """A text as DuckDB's SQL, whatever it holds."""
         return "'" + text.replace("'", "''") + "'"
 
     def _get_ready(self, query: str) -> None:
@@ -141,8 +140,10 @@ class LocalAsker:
             if name in TABLES:
                 self._database.register(name, scanned(self.lake, TABLES[name]))
             else:
-                self._get_ready(self._views[name].query)
-                self._database.execute(_creation(self._views[name]))
+                view = self._views[name]
+                self._get_ready(view.query)
+                columns = ", ".join(f'"{column}"' for column in view.columns)
+                self._database.execute(f"CREATE VIEW {name} ({columns}) AS {view.query}")
 
     def _suppose(self, query: str) -> None:
         """Open the tables of what-ifs that a query names."""
@@ -207,8 +208,3 @@ def _in_words() -> Iterator[None]:
         if found := _NO_COLUMN.search(said):
             raise no_column(found[1] or found[2]) from error
         raise BadQueryError(said.partition("\n")[0]) from error
-
-
-def _creation(view: View) -> str:
-    columns = ", ".join(f'"{name}"' for name in view.columns)
-    return f"CREATE VIEW {view.name} ({columns}) AS {view.query}"
