@@ -73,11 +73,8 @@ def too_many_small(
     fresh = Counter(file.event_date for file in added if is_small(file))
     small = [f for f in live if f.event_date in fresh and is_small(f) and f.path not in gone]
     of_each = Counter(file.event_date for file in small)
-    return [file for file in small if of_each[file.event_date] > 1 and _sum(of_each, fresh, file.event_date) > most]
-
-
-def _sum(one: Counter[date | None], other: Counter[date | None], day: date | None) -> int:
-    return one[day] + other[day]
+    all_small = of_each + fresh
+    return [file for file in small if of_each[file.event_date] > 1 and all_small[file.event_date] > most]
 
 
 class Rest:
@@ -114,14 +111,9 @@ def _mask(rows: pa.Table, conditions: Iterable[Where]) -> BoolArray:
     return mask
 
 
-def with_keys(
-    folder: TableFolder, files: Iterable[DataFile], key: Sequence[str], others: pa.Table
-) -> Iterator[tuple[DataFile, BoolArray]]:
-    """Files with rows that have keys of ``others``, and which rows these are."""
-    for file in files:
-        hits = have_keys_of(folder.read(file, key), others, key)
-        if hits.any():
-            yield file, hits
+def with_keys(folder: TableFolder, files: Iterable[DataFile], key: Sequence[str], others: pa.Table) -> list[DataFile]:
+    """The files with rows that have keys of ``others``."""
+    return [file for file in files if have_keys_of(folder.read(file, key), others, key).any()]
 
 
 def updated(rows: pa.Table, fresh: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:

@@ -193,13 +193,9 @@ def _groups_since(file: pq.FileMetaData, name: str, since: datetime) -> list[int
     for number in range(file.num_row_groups):
         told = [file.row_group(number).column(place).statistics for place in places]
         most = [one.max for one in told if one is not None and one.has_min_max and isinstance(one.max, datetime)]
-        if not most or _in_utc(most[0]) >= since:
+        if not most or most[0].replace(tzinfo=most[0].tzinfo or UTC) >= since:
             found.append(number)
     return found
-
-
-def _in_utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _by_date(rows: pa.Table, table: Table) -> Iterator[tuple[date | None, pa.Table]]:
@@ -230,14 +226,10 @@ def _stats(file: pq.FileMetaData) -> str:
         bounds = [(found.min, found.max) for found in of_each if found.has_min_max]
         # A row group of nulls only has no bounds, and needs none.
         if bounds and all(found.has_min_max or found.num_values == 0 for found in of_each):
-            _put(least, name, _bound(min(low for low, _ in bounds), is_upper=False))
-            _put(most, name, _bound(max(high for _, high in bounds), is_upper=True))
+            least[name] = _bound(min(low for low, _ in bounds), is_upper=False)
+            most[name] = _bound(max(high for _, high in bounds), is_upper=True)
+    least, most = ({name: bound for name, bound in of.items() if bound is not None} for of in (least, most))
     return json.dumps({"numRecords": file.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls})
-
-
-def _put(bounds: dict[str, Any], name: str, bound: Any) -> None:
-    if bound is not None:
-        bounds[name] = bound
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:

@@ -248,7 +248,7 @@ class LocalLake(ArrowLake):
         folder, wanted = self.folder(table), [*table.key, *columns]
         pieces = (conformed_rows(piece, table, wanted) for piece in _pieces(changed))
         fresh = pa.concat_tables([no_rows(table, wanted), *pieces])
-        removed = [file for file, _ in with_keys(folder, files_of(stored, set(dates)), table.key, fresh)]
+        removed = with_keys(folder, files_of(stored, set(dates)), table.key, fresh)
         return (updated(folder.read(file), fresh, table.key, columns) for file in removed), removed
 
     @override

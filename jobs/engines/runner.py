@@ -130,6 +130,14 @@ class Spool:
         self._file.close()
 
 
+def by_key(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+    """The entries of each key, by key in order."""
+    found: dict[int, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        found[entry.key].append(entry)
+    return dict(sorted(found.items()))
+
+
 class Given:
     """The blobs of one key, for a kernel to read by name, as often as it likes."""
 

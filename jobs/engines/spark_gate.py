@@ -30,7 +30,7 @@ def counted_results(
     with candidates_named(lake, frames, whole):
         for table, rows in frames.items():
             rows.createOrReplaceTempView(_BATCH)
-            results += results_of_table(table, list(expectations(table, _quoted)), partial(_counted, lake))
+            results += results_of_table(table, list(expectations(table, "`{}`".format)), partial(_counted, lake))
         lake.spark.catalog.dropTempView(_BATCH)
     return results
 
@@ -52,7 +52,3 @@ def candidates_named(lake: Lake, frames: Mapping[Table, DataFrame], whole: Mappi
 def _counted(lake: Lake, queries: Sequence[str]) -> Sequence[int]:
     (row,) = lake.spark.sql(f"SELECT {', '.join(f'({query.format(batch=_BATCH)})' for query in queries)}").collect()
     return row
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"

@@ -90,31 +90,25 @@ def publish(lake: L, context: RunContext, derivation: Derivation[L]) -> Publicat
     Raises: GateFailedError: a critical expectation failed; nothing was committed.
     """
     with lake.plans() as plan_for:
-        return _publish(lake, context, derivation, plan_for)
-
-
-def _publish(
-    lake: L, context: RunContext, derivation: Derivation[L], plan_for: Callable[[int], None]
-) -> PublicationResult:
-    for table in derivation.tables:
-        lake.create(table)
-    files = files_by_date(lake, derivation)
-    stored, published = computed_before(lake, derivation.job)
-    progress = Progress(files.digests, stored, context.dates)
-    while stretch := _next_stretch(lake, context, files, progress):
-        for at in stretch.dates:
-            tell("computes", cluster=at.cluster, date=str(at.event_date))
-        plan_for(sum(files.lines.get(at, 0) for at in stretch.dates))
-        rows = derivation.compute(stretch)
-        first = not progress.computed
-        lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
-        _remember(lake, derivation, progress, stretch)
-    if not progress.computed:
-        return PublicationResult(dates_left=progress.left())
-    check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
-    done = _commit(lake, context, derivation, progress, published + 1)
-    lake.note(_files_note(derivation.job), files.note)
-    return done
+        for table in derivation.tables:
+            lake.create(table)
+        files = files_by_date(lake, derivation)
+        stored, published = computed_before(lake, derivation.job)
+        progress = Progress(files.digests, stored, context.dates)
+        while stretch := _next_stretch(lake, context, files, progress):
+            for at in stretch.dates:
+                tell("computes", cluster=at.cluster, date=str(at.event_date))
+            plan_for(sum(files.lines.get(at, 0) for at in stretch.dates))
+            rows = derivation.compute(stretch)
+            first = not progress.computed
+            lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
+            _remember(lake, derivation, progress, stretch)
+        if not progress.computed:
+            return PublicationResult(dates_left=progress.left())
+        check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
+        done = _commit(lake, context, derivation, progress, published + 1)
+        lake.note(_files_note(derivation.job), files.note)
+        return done
 
 
 def _replace(lake: L, derivation: Derivation[L], table: Table, rows: Any, dates: list[ClusterDate]) -> None:

@@ -78,7 +78,7 @@ def deliver(
     fresh = [
         (number, event)
         for number, event in enumerate(events, 1)
-        if number > after and _is_sent(event, settings, with_backfill=with_backfill)
+        if number > after and event.what not in settings.unsent and (with_backfill or not event.told.backfill)
     ]
     if cursors.at(sink.name) != after:
         cursors.move(sink.name, after)  # what is not taken now is what the next run begins with
@@ -90,10 +90,6 @@ def deliver(
     if len(events) > after:
         cursors.move(sink.name, len(events))
     return sent
-
-
-def _is_sent(event: Event, settings: Events, *, with_backfill: bool) -> bool:
-    return event.what not in settings.unsent and (with_backfill or not event.told.backfill)
 
 
 def _send_each(sink: Sink, fresh: Sequence[tuple[int, Event]], cursors: Cursors, settings: Events) -> int:
