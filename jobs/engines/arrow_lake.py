@@ -6,6 +6,7 @@ A condition is values, never SQL text: each engine says it in its own words.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -24,6 +25,7 @@ from hindsight.udfs.values.date_digests import DateDigest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_AT_ONCE = 4
 CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")  # properties of a table
 KEPT_UNSAID = "interval 7 days"  # where a table does not carry the second
@@ -305,7 +307,14 @@ class ArrowLake(Protocol):
         return store_at(self.spark, f"{self.root}/{NOTES}")
 
     def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
-        """Run independent reads or writes at once, give their results."""
+        """Run independent reads or writes at once, give their results: small ones keep only the driver waiting."""
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            started = [pool.submit(self._in_thread(call)) for call in calls]
+            return [each.result() for each in started]
+
+    def _in_thread(self, call: Callable[[], Any]) -> Callable[[], Any]:
+        """The call as another thread is to make it."""
+        return call
 
     def plans(self) -> AbstractContextManager[Callable[[int], None]]:
         """What is to be told, before a step, of how many lines it is about."""

@@ -77,29 +77,28 @@ def too_many_small(
     return [file for file in small if of_each[file.event_date] > 1 and all_small[file.event_date] > most]
 
 
-class Rest:
-    """What is left of files without the rows that meet a condition: ``removed`` files, and ``kept`` rows of these."""
+def rest(
+    folder: TableFolder, candidates: Iterable[tuple[DataFile, Where]]
+) -> tuple[list[DataFile], Iterator[pa.Table]]:
+    """The files with rows that meet a condition, and file by file the rows of these that meet none.
 
-    def __init__(self, folder: TableFolder, candidates: Iterable[tuple[DataFile, Where]]) -> None:
-        """``candidates``: files that may hold rows that meet one of the conditions, with each such condition."""
-        self._folder = folder
-        self.removed: list[DataFile] = []
-        self._mixed: list[tuple[DataFile, list[Where]]] = []
-        conditions: dict[DataFile, list[Where]] = {}
-        for file, where in candidates:
-            conditions.setdefault(file, []).append(where)
-        for file, of_file in conditions.items():
-            columns = sorted({name for where in of_file for name in where.columns()})
-            hits = _mask(folder.read(file, columns), of_file)
-            if hits.any():
-                self.removed.append(file)
-                self._mixed += [] if hits.all() else [(file, of_file)]
+    ``candidates``: files that may hold rows that meet one of the conditions, with each such condition.
+    """
+    conditions: dict[DataFile, list[Where]] = {}
+    for file, where in candidates:
+        conditions.setdefault(file, []).append(where)
+    removed, mixed = [], []
+    for file, of_file in conditions.items():
+        columns = sorted({name for where in of_file for name in where.columns()})
+        hits = _mask(folder.read(file, columns), of_file)
+        if hits.any():
+            removed.append(file)
+            mixed += [] if hits.all() else [file]
+    return removed, (_others(folder.read(file), conditions[file]) for file in mixed)
 
-    def kept(self) -> Iterator[pa.Table]:
-        """File by file."""
-        for file, conditions in self._mixed:
-            rows = self._folder.read(file)
-            yield rows.filter(pa.array(~_mask(rows, conditions)))
+
+def _others(rows: pa.Table, conditions: Iterable[Where]) -> pa.Table:
+    return rows.filter(pa.array(~_mask(rows, conditions)))
 
 
 def _mask(rows: pa.Table, conditions: Iterable[Where]) -> BoolArray:

@@ -52,14 +52,9 @@ class TableFolder(NamedTuple):
         return pa.concat_tables([no_rows(self.table, wanted), *self.pieces(file, wanted)])
 
     def pieces(
-        self,
-        file: DataFile | StagedFile,
-        columns: Sequence[str],
-        *,
-        most_rows: int = _PIECE_ROWS,
-        since: tuple[str, datetime] | None = None,
+        self, file: DataFile | StagedFile, columns: Sequence[str], *, since: tuple[str, datetime] | None = None
     ) -> Iterator[pa.Table]:
-        """The same in pieces of at most so many rows, of which each is read when it is asked for.
+        """The same in pieces, of which each is read when it is asked for.
 
         ``since``: a column and an instant; parts of the file that have only earlier ones are not read.
         """
@@ -67,7 +62,7 @@ class TableFolder(NamedTuple):
         with pq.ParquetFile(path, filesystem=system, coerce_int96_timestamp_unit="us") as stored:
             there = [name for name in columns if name in stored.schema_arrow.names]
             groups = None if since is None else _groups_since(stored.metadata, *since)
-            for batch in stored.iter_batches(most_rows, row_groups=groups, columns=there):
+            for batch in stored.iter_batches(_PIECE_ROWS, row_groups=groups, columns=there):
                 yield self._conformed(pa.Table.from_batches([batch]), len(batch), file, columns)
 
     def _conformed(self, rows: pa.Table, count: int, file: DataFile | StagedFile, wanted: Sequence[str]) -> pa.Table:
@@ -247,10 +242,9 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def rows_in(folder: TableFolder, files: Iterable[DataFile | StagedFile], columns: Sequence[str] = ()) -> pa.Table:
+def rows_in(folder: TableFolder, files: Iterable[DataFile | StagedFile]) -> pa.Table:
     """The rows of several files."""
-    wanted = list(columns) or folder.table.schema.names
-    return pa.concat_tables([no_rows(folder.table, wanted), *(folder.read(file, wanted) for file in files)])
+    return pa.concat_tables([no_rows(folder.table), *map(folder.read, files)])
 
 
 # Spark writes instants as Parquet's oldest kind.

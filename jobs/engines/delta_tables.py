@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
@@ -47,8 +46,6 @@ from hindsight.jobs.lake.table_schema import (
 from hindsight.jobs.running.unseen import seen_spark
 from hindsight.schemas import Table
 from hindsight.udfs.values.date_digests import SUMMED, by_date, digests_of
-
-_AT_ONCE = 4
 
 
 class Lake(ArrowLake):
@@ -313,11 +310,9 @@ class Lake(ArrowLake):
         return interpreted_plans(self.spark)
 
     @override
-    def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
-        """As every lake does it: small ones keep only the driver waiting."""
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            started = [pool.submit(inheritable_thread_target(self.spark)(call)) for call in calls]
-            return [each.result() for each in started]
+    def _in_thread(self, call: Callable[[], Any]) -> Callable[[], Any]:
+        of_this_session: Callable[[], Any] = inheritable_thread_target(self.spark)(call)
+        return of_this_session
 
 
 def _kept(spark: SparkSession, properties: dict[str, str]) -> timedelta:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -44,9 +43,9 @@ from hindsight.jobs.engines.arrow_lake import (
     written_meanwhile,
 )
 from hindsight.jobs.engines.changed_files import (
-    Rest,
     files_of,
     partition_of,
+    rest,
     too_many_small,
     updated,
     with_keys,
@@ -61,7 +60,6 @@ from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 
-_AT_ONCE = 4
 _COMMIT = re.compile(r"(\d{20})\.json")
 _LENGTH = re.compile(r"(\d+) (week|day|hour|minute|second)s?")
 
@@ -260,16 +258,16 @@ class LocalLake(ArrowLake):
         self.confirm()
         self.create(table)
         stored, folder = self.opened(table), self.folder(table)
-        rest = Rest(folder, _touched(stored, conditions))
-        self._commit(table, stored, folder.stage(chain(_only(rows, conditions), rest.kept())), rest.removed)
+        removed, kept = rest(folder, _touched(stored, conditions))
+        self._commit(table, stored, folder.stage(chain(_only(rows, conditions), kept)), removed)
 
     @override
     def delete(self, table: Table, where: Where) -> None:
         self.confirm()
         stored, folder = self.opened(table), self.folder(table)
-        rest = Rest(folder, _touched(stored, [where]))
-        if rest.removed:
-            self._commit(table, stored, folder.stage(rest.kept()), rest.removed)
+        removed, kept = rest(folder, _touched(stored, [where]))
+        if removed:
+            self._commit(table, stored, folder.stage(kept), removed)
 
     def _commit(
         self,
@@ -424,12 +422,6 @@ class LocalLake(ArrowLake):
         if written and datetime.now(UTC) - max(written) > timedelta(days=self.retention_days):
             system, path = file_system(place)
             system.delete_dir(path)
-
-    @override
-    def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            started = [pool.submit(call) for call in calls]
-            return [each.result() for each in started]
 
 
 def _below(place: str) -> list[fs.FileInfo]:

@@ -183,8 +183,8 @@ def _spooled(work: Work, path: Path) -> tuple[list[Entry], str | None]:
     spool = Spool(path)
     try:
         for blob in work():
-            for each in packed(blob):
-                spool.add(each)
+            for rows in packed(blob.rows):
+                spool.add(blob[:3], rows)
     except Exception:
         return [], traceback.format_exc()
     finally:

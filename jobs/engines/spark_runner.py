@@ -27,7 +27,6 @@ from hindsight.jobs.engines.runner import (
     Given,
     Kernel,
     KeyKernel,
-    Packed,
     RowKernel,
     Spool,
     by_key,
@@ -134,16 +133,16 @@ def _spooled(batches: Batches, scratch: Path) -> list[Entry]:
     for batch in batches:
         places = zip(*(batch.column(name).to_pylist() for name in ("name", "key", "place")), strict=True)
         for (name, key, place), rows in zip(places, batch.column("rows"), strict=True):
-            spool.add(Packed(name, key, place, rows.as_buffer()))
+            spool.add((name, key, place), rows.as_buffer())
     spool.close()
     return spool.entries
 
 
 def _as_batches(blob: Blob) -> Batches:
-    for each in packed(blob):
-        offsets = np.array([0, len(each.rows)], np.int32)
-        rows = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), each.rows])
-        columns = [*(pa.array([value]) for value in each[:3]), rows]
+    for each in packed(blob.rows):
+        offsets = np.array([0, len(each)], np.int32)
+        rows = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), each])
+        columns = [*(pa.array([value]) for value in blob[:3]), rows]
         yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 

@@ -23,7 +23,7 @@ from pyarrow import fs
 
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.stored_table import Change
-from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.cluster_dates import ClusterDate, midnight_of
 from hindsight.jobs.lake.lake_place import file_system
 from hindsight.jobs.running.own_release import own_build
 from hindsight.schemas import SEND_ATTEMPT, SNAPSHOT_CAPTURE, Table
@@ -31,7 +31,6 @@ from hindsight.udfs.consumer.rows_of_rounds import NEVER, instant, microseconds,
 
 HOUR_US = 3_600_000_000
 _DAY_US = 24 * HOUR_US
-_EPOCH = date(1970, 1, 1)
 _LAST_CUTS = 3  # of those at the ends of runs
 _TOGETHER_US = 900_000_000  # collectors whose last rounds lie no further apart are waited for
 _LIST = "kept.json"
@@ -205,7 +204,7 @@ def cuts_of(day: date, last_rounds: Iterable[int], from_us: int) -> list[int]:
 
 def midnight_us(day: date) -> int:
     """A date's begin, epoch us."""
-    return (day - _EPOCH).days * _DAY_US
+    return midnight_of(day) * 1000
 
 
 def _first_of(folder: TableFolder, changes: Sequence[Change], cluster: str) -> tuple[int, int] | None:
