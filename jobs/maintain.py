@@ -10,7 +10,6 @@ from hindsight.conf.settings import Settings
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint
 from hindsight.jobs.engines.asker import Record
-from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
 from hindsight.jobs.publishing.publication_record import renew
 from hindsight.jobs.publishing.upkeep_of_runs import clear_away
 from hindsight.jobs.running.run_context import RunContext
@@ -45,22 +44,21 @@ def run_on(lake: ArrowLake, settings: Settings, context: RunContext) -> list[Mai
     travel stays readable.
     The newest publication of a job is published anew where only the files of its tables moved since.
     """
-    upkeep = upkeep_of(lake)
     there = [table for table in TABLES.values() if lake.exists(table)]
-    with upkeep.silenced():
-        found = lake.together(partial(_maintained, lake, upkeep, table, settings, context) for table in there)
+    with lake.silenced():
+        found = lake.together(partial(_maintained, lake, table, settings, context) for table in there)
     if lake.exists(PUBLICATION):
         renew(lake, context.run_id)
     for table in TABLES.values():
-        upkeep.drop_old_candidates(table)
+        lake.drop_old_candidates(table)
     return found
 
 
-def _maintained(lake: ArrowLake, upkeep: Upkeep, table: Table, settings: Settings, context: RunContext) -> Maintained:
-    before = upkeep.footprint(table)
-    upkeep.compact(table)
-    clear_away(lake, upkeep, table, settings, context.started_at)
-    return Maintained(table.name, before, upkeep.footprint(table))
+def _maintained(lake: ArrowLake, table: Table, settings: Settings, context: RunContext) -> Maintained:
+    before = lake.footprint(table)
+    lake.compact(table)
+    clear_away(lake, table, settings, context.started_at)
+    return Maintained(table.name, before, lake.footprint(table))
 
 
 def told(found: list[Maintained]) -> Iterator[str]:

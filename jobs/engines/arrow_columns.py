@@ -62,38 +62,17 @@ def _field(of: pa.Schema | pa.StructType, name: str) -> pa.Field | None:
 def conformed_rows(rows: pa.Table, table: Table, columns: Sequence[str] = ()) -> pa.Table:
     """The contract's columns (or those named of them), in order and type; an absent one is null.
 
-    Types are those of the contract, whatever the writer's: instants without a zone are UTC.
+    Types are those of the contract, whatever the writer's: instants without a zone are UTC, and what is nested goes by
+    name, in whichever order it was stored.
     """
     schema = arrow_schema(table)
     fields = [schema.field(name) for name in (columns or schema.names)]
     there = set(rows.column_names)
     arrays = [
-        _as(rows.column(field.name), field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
+        rows.column(field.name).cast(field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
         for field in fields
     ]
     return pa.table(arrays, schema=pa.schema([field.with_nullable(True) for field in fields]))
-
-
-def _as(values: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """Values in another type; what is nested goes by name, in whichever order it was stored."""
-    if values.type == kind:
-        return values
-    if not (pa.types.is_struct(kind) or pa.types.is_list(kind)):
-        return values.cast(kind)
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    absent = array.is_null()
-    if pa.types.is_struct(kind):
-        there = {field.name for field in array.type}
-        inner = [
-            _as(pc.struct_field(array, field.name), field.type)
-            if field.name in there
-            else pa.nulls(len(array), field.type)
-            for field in kind
-        ]
-        return pa.StructArray.from_arrays(inner, fields=list(kind), mask=absent)
-    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int32()))
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    return pa.ListArray.from_arrays(offsets, _as(array.flatten(), kind.value_type), type=kind, mask=absent)
 
 
 def no_rows(table: Table, columns: Sequence[str] = ()) -> pa.Table:

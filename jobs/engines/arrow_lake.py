@@ -6,22 +6,29 @@ A condition is values, never SQL text: each engine says it in its own words.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from hindsight.conf.failure import ExpectedError
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.small_files import NOTES, Store, store_at
 from hindsight.schemas import Table
+from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.values.date_digests import DateDigest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_AT_ONCE = 4
 CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
+RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")  # properties of a table
+KEPT_UNSAID = "interval 7 days"  # where a table does not carry the second
 OPTIMIZE, SET_PROPERTIES = "OPTIMIZE", "SET TBLPROPERTIES"  # operations, in Delta's words
 
 
@@ -116,17 +123,22 @@ def written_meanwhile(place: str) -> ConcurrentWriteError:
 
 
 class ArrowLake(Protocol):
-    """The tables under one root. ``rows`` of a method may also be what the engine itself hands out.
+    """The tables under one root, and what both engines do alike; each engine's lake says how it does the rest.
 
-    Every write is one commit, confirmed by the lease before it begins.
+    ``rows`` of a method may also be what the engine itself hands out. ``spark``: the session of an engine that has one.
+    Every write is one commit, confirmed by the lease before it begins: ``confirm`` raises where the lake is no longer
+    the run's that writes.
     """
 
     root: str
     retention_days: int
+    spark: SparkSession | None
+    confirm: Callable[[], None]
+    _of_contract: set[str]  # names of the tables that are known to have the columns of their contracts
 
-    @property
-    def spark(self) -> SparkSession | None:
-        """The session of an engine that has one."""
+    def path(self, table: Table) -> str:
+        """Where a table stands."""
+        return f"{self.root}/{table.name}"
 
     def exists(self, table: Table) -> bool:
         """Whether it was created."""
@@ -134,29 +146,48 @@ class ArrowLake(Protocol):
     def create(self, table: Table) -> None:
         """Create the table from its contract, or add the columns that this has gained since it was created.
 
-        Raises: WrongSchemaError: it differs in anything else.
+        No feature that shuts other readers out. Raises: WrongSchemaError: it differs in anything else.
         """
+        if table.name in self._of_contract:
+            return
+        if self.exists(table):
+            self._migrate(table)
+        else:
+            self._create(table)
+        self._of_contract.add(table.name)
+
+    def _create(self, table: Table) -> None:
+        """Create a table that is not there."""
+
+    def _migrate(self, table: Table) -> None:
+        """Add the columns that the contract of a table that is there has gained."""
 
     def version(self, table: Table) -> int | None:
         """The latest version of a table; None: it does not exist."""
 
     def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
-        """Bring few rows to the driver, with these columns (none named: all); a column not stored yet is null."""
+        """Bring few rows to the driver, with these columns (none named: all); a column not stored yet is null.
+
+        Of a table that does not exist none. Raises: WrongSchemaError: it is of no earlier contract either.
+        """
 
     def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
         """The files of the latest version that hold rows of these dates; None: all."""
 
     def files_since(self, table: Table, dates: Collection[date], column: str, since: datetime) -> list[DataFile]:
         """Of these the ones that may hold a row whose ``column`` is not earlier than the instant."""
+        return self.files(table, dates)
 
     def append(self, table: Table, rows: Any) -> None:
         """Add rows."""
 
     def gather(self, table: Table, rows: pa.Table) -> None:
         """Add rows with those to come: at once, when the table is next read, or at ``write_gathered``."""
+        self.append(table, rows)
 
     def gathered(self, table: Table) -> pa.Table:
         """The rows that are not written yet."""
+        return arrow_schema(table).empty_table()
 
     def write_gathered(self) -> None:
         """Write what was gathered."""
@@ -175,9 +206,11 @@ class ArrowLake(Protocol):
 
     def staging(self, table: Table) -> Any | None:
         """The ``TableFolder`` where workers may stage files for a commit; None: rows are handed to the lake."""
+        return None
 
     def replace_dates(self, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
+        self.replace(table, rows, Where(dates=dates))
 
     def replace_since(
         self,
@@ -188,12 +221,20 @@ class ArrowLake(Protocol):
         since: Mapping[ClusterDate, datetime],
     ) -> None:
         """The same, but of a date in ``since`` only the rows whose ``column`` is not earlier than the instant there."""
+        whole = [at for at in dates if at not in since]
+        conditions = [Where(dates=[at], since={column: instant}) for at, instant in since.items()]
+        self._replace(table, rows, [*([Where(dates=whole)] if whole else []), *conditions])
 
     def replace_files(self, table: Table, rows: Any, column: str, files: Collection[str]) -> None:
         """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
+        self.replace(table, rows, Where(values={column: files}))
 
     def replace(self, table: Table, rows: Any, where: Where) -> None:
         """Replace the rows that meet a condition; ``rows`` meet it too."""
+        self._replace(table, rows, [where])
+
+    def _replace(self, table: Table, rows: Any, conditions: Sequence[Where]) -> None:
+        """Replace the rows that meet one of the conditions, no two of which are of one date."""
 
     def delete(self, table: Table, where: Where) -> None:
         """Delete rows; without such a row there is no commit."""
@@ -204,9 +245,7 @@ class ArrowLake(Protocol):
     def candidates(self, table: Table) -> Any:
         """The rows that ``add_candidates`` wrote in this run, as this engine hands rows on."""
 
-    def candidate_digests(
-        self, columns: Mapping[Table, Sequence[str]]
-    ) -> dict[Table, list[tuple[ClusterDate, DateDigest]]]:
+    def candidate_digests(self, columns: Mapping[Table, Sequence[str]]) -> Digests:
         """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
 
     def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
@@ -229,14 +268,54 @@ class ArrowLake(Protocol):
     def operations_since(self, table: Table, version: int) -> set[str]:
         """What the commits after ``version`` did, in Delta's words."""
 
+    def silenced(self) -> AbstractContextManager[None]:
+        """Keep quiet what an engine prints itself while it vacuums."""
+        return nullcontext()
+
+    def footprint(self, table: Table) -> Footprint:
+        """Size of the table now, and how far its history goes back."""
+
+    def compact(self, table: Table) -> None:
+        """Write the small files of each partition as one; a partition of a single file, or of large ones, stays."""
+
+    def vacuum(self, table: Table) -> None:
+        """Remove the files that no version within the retention needs.
+
+        Delta goes by what the table carries and by nothing else, so a longer retention of the settings is put there.
+        """
+
+    def drop_old_candidates(self, table: Table) -> None:
+        """Remove candidates that a run on Spark left behind; those with a file younger than the retention stay.
+
+        A run reads only candidates that it wrote itself, and none lasts that long.
+        """
+
     def note(self, name: str, text: str | None) -> None:
         """Keep a short text beside the tables until it is taken back (None)."""
+        self.confirm()
+        if text is None:
+            self._notes.delete(name)
+        else:
+            self._notes.write(name, text)
 
     def noted(self, name: str) -> str | None:
         """The text that was kept and not taken back."""
+        return self._notes.read(name)
+
+    @cached_property
+    def _notes(self) -> Store:
+        return store_at(self.spark, f"{self.root}/{NOTES}")
 
     def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
-        """Run independent reads or writes at once, give their results."""
+        """Run independent reads or writes at once, give their results: small ones keep only the driver waiting."""
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+            started = [pool.submit(self._in_thread(call)) for call in calls]
+            return [each.result() for each in started]
+
+    def _in_thread(self, call: Callable[[], Any]) -> Callable[[], Any]:
+        """The call as another thread is to make it."""
+        return call
 
     def plans(self) -> AbstractContextManager[Callable[[int], None]]:
         """What is to be told, before a step, of how many lines it is about."""
+        return nullcontext(lambda lines: None)

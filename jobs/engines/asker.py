@@ -32,14 +32,13 @@ class Asker(Protocol):
     Hindsight's own queries are texts that both engines take as they are. Who asks writes nothing to the lake.
     """
 
-    @property
-    def lake(self) -> ArrowLake:
-        """The lake itself, for what is no question of SQL."""
+    lake: ArrowLake  # itself, for what is no question of SQL
 
     def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
         """The rows of one query, piece by piece, or the first of them.
 
-        Raises: BadQueryError: it is none, or names a table or column that is not there; with what is near.
+        Raises: BadQueryError: it is none, does more than ask, or names a table or column that is not there; with what
+        is near.
         """
 
     def answers(self, queries: Sequence[str]) -> list[pa.Table]:

@@ -1,27 +1,20 @@
-"""Which files of a table hold rows that a write touches, and what of these files stays.
-
-Candidates without a JVM: files that are staged in their table's folder and belong to no version yet.
-"""
+"""Which files of a table hold rows that a write touches, and what of these files stays."""
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from hindsight.jobs.engines.arrow_columns import chosen, meets
-from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Digests, Rows, StagedFile, Where
-from hindsight.jobs.engines.data_files import TableFolder, rows_in
-from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.schemas import Table
-from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
+from hindsight.jobs.engines.arrow_columns import meets
+from hindsight.jobs.engines.arrow_lake import DataFile, StagedFile, Where
+from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.udfs.values.row_hashes import BoolArray, have_keys_of, places_of_keys
 
 # Rows that are much alike take few bytes, though each must be read and written again.
@@ -80,36 +73,32 @@ def too_many_small(
     fresh = Counter(file.event_date for file in added if is_small(file))
     small = [f for f in live if f.event_date in fresh and is_small(f) and f.path not in gone]
     of_each = Counter(file.event_date for file in small)
-    return [file for file in small if of_each[file.event_date] > 1 and _sum(of_each, fresh, file.event_date) > most]
+    all_small = of_each + fresh
+    return [file for file in small if of_each[file.event_date] > 1 and all_small[file.event_date] > most]
 
 
-def _sum(one: Counter[date | None], other: Counter[date | None], day: date | None) -> int:
-    return one[day] + other[day]
+def rest(
+    folder: TableFolder, candidates: Iterable[tuple[DataFile, Where]]
+) -> tuple[list[DataFile], Iterator[pa.Table]]:
+    """The files with rows that meet a condition, and file by file the rows of these that meet none.
+
+    ``candidates``: files that may hold rows that meet one of the conditions, with each such condition.
+    """
+    conditions: dict[DataFile, list[Where]] = {}
+    for file, where in candidates:
+        conditions.setdefault(file, []).append(where)
+    removed, mixed = [], []
+    for file, of_file in conditions.items():
+        columns = sorted({name for where in of_file for name in where.columns()})
+        hits = _mask(folder.read(file, columns), of_file)
+        if hits.any():
+            removed.append(file)
+            mixed += [] if hits.all() else [file]
+    return removed, (_others(folder.read(file), conditions[file]) for file in mixed)
 
 
-class Rest:
-    """What is left of files without the rows that meet a condition: ``removed`` files, and ``kept`` rows of these."""
-
-    def __init__(self, folder: TableFolder, candidates: Iterable[tuple[DataFile, Where]]) -> None:
-        """``candidates``: files that may hold rows that meet one of the conditions, with each such condition."""
-        self._folder = folder
-        self.removed: list[DataFile] = []
-        self._mixed: list[tuple[DataFile, list[Where]]] = []
-        conditions: dict[DataFile, list[Where]] = {}
-        for file, where in candidates:
-            conditions.setdefault(file, []).append(where)
-        for file, of_file in conditions.items():
-            columns = sorted({name for where in of_file for name in where.columns()})
-            hits = _mask(folder.read(file, columns), of_file)
-            if hits.any():
-                self.removed.append(file)
-                self._mixed += [] if hits.all() else [(file, of_file)]
-
-    def kept(self) -> Iterator[pa.Table]:
-        """File by file."""
-        for file, conditions in self._mixed:
-            rows = self._folder.read(file)
-            yield rows.filter(pa.array(~_mask(rows, conditions)))
+def _others(rows: pa.Table, conditions: Iterable[Where]) -> pa.Table:
+    return rows.filter(pa.array(~_mask(rows, conditions)))
 
 
 def _mask(rows: pa.Table, conditions: Iterable[Where]) -> BoolArray:
@@ -121,14 +110,9 @@ def _mask(rows: pa.Table, conditions: Iterable[Where]) -> BoolArray:
     return mask
 
 
-def with_keys(
-    folder: TableFolder, files: Iterable[DataFile], key: Sequence[str], others: pa.Table
-) -> Iterator[tuple[DataFile, BoolArray]]:
-    """Files with rows that have keys of ``others``, and which rows these are."""
-    for file in files:
-        hits = have_keys_of(folder.read(file, key), others, key)
-        if hits.any():
-            yield file, hits
+def with_keys(folder: TableFolder, files: Iterable[DataFile], key: Sequence[str], others: pa.Table) -> list[DataFile]:
+    """The files with rows that have keys of ``others``."""
+    return [file for file in files if have_keys_of(folder.read(file, key), others, key).any()]
 
 
 def updated(rows: pa.Table, fresh: pa.Table, key: Sequence[str], columns: Sequence[str]) -> pa.Table:
@@ -139,66 +123,3 @@ def updated(rows: pa.Table, fresh: pa.Table, key: Sequence[str], columns: Sequen
         both = pc.if_else(pa.array(places >= 0), new, rows.column(name))
         rows = rows.set_column(rows.column_names.index(name), name, both)
     return rows
-
-
-class Tables(Protocol):
-    """What the methods below rest on: a lake, and by table the files that this run staged."""
-
-    confirm: Callable[[], None]
-    staged_candidates: dict[str, list[StagedFile]]
-
-    def create(self, table: Table) -> None:
-        """Create a table."""
-
-    def folder(self, table: Table) -> TableFolder:
-        """Where its files stand."""
-
-    def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
-        """Rows that are stored."""
-
-    def candidates(self, table: Table) -> list[StagedFile]:
-        """Files that are staged."""
-
-
-class LocalCandidates:
-    """The methods of ``LocalLake`` that stage candidates and look at them."""
-
-    def add_candidates(self: Tables, table: Table, rows: Rows, *, first: bool) -> None:
-        """Add rows to a table's candidate; the ``first`` ones of a run replace earlier ones."""
-        self.confirm()
-        self.create(table)
-        before = [] if first else self.staged_candidates[table.name]
-        self.staged_candidates[table.name] = before + self.folder(table).stage(rows)
-
-    def candidates(self: Tables, table: Table) -> list[StagedFile]:
-        """The files that ``add_candidates`` staged in this run."""
-        return self.staged_candidates[table.name]
-
-    def candidate_digests(self: Tables, columns: Mapping[Table, Sequence[str]]) -> Digests:
-        """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
-        return {table: _digests(self, table, names) for table, names in columns.items()}
-
-    def candidate_dates(self: Tables, table: Table, where: Where) -> set[ClusterDate]:
-        """The dates of which a candidate row meets a condition."""
-        wanted = list(dict.fromkeys(["cluster", "event_date", *where.columns()]))
-        read = self.folder(table).read
-        found = (chosen(read(file, wanted), where) for file in self.candidates(table))
-        return {ClusterDate(*at) for rows in found for at in dates_in(rows)}
-
-    def of_dates(
-        self: Tables, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]
-    ) -> pa.Table:
-        """Stored rows of some dates and this run's candidates of others."""
-        rows = self.rows(table, where=Where(dates=stored))
-        if not computed:
-            return rows
-        days = {at.event_date for at in computed}
-        files = [file for file in self.candidates(table) if file.event_date in days]
-        return pa.concat_tables([rows, chosen(rows_in(self.folder(table), files), Where(dates=computed))])
-
-
-def _digests(lake: Tables, table: Table, columns: Sequence[str]) -> list[tuple[ClusterDate, DateDigest]]:
-    read, wanted = lake.folder(table).read, list(dict.fromkeys(["cluster", "event_date", *columns]))
-    pieces = [by_date(read(file, wanted), columns) for file in lake.candidates(table)]
-    found = digests_of(pa.concat_tables([SUMMED.empty_table(), *pieces]))
-    return [(ClusterDate(cluster, day), digest) for cluster, day, digest in found]

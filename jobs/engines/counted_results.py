@@ -33,31 +33,23 @@ def expectations(table: Table, quote: Callable[[str], str]) -> Iterator[Expectat
 
     ``quote`` writes a column's name as the engine's SQL has it.
     """
-    yield Expectation(key_told(table.key), "critical", _UNEXPECTED, _repeated(table, quote))
+    key = ", ".join(map(quote, table.key))
+    times = f"SELECT COUNT(*) AS times FROM {{batch}} GROUP BY {key} HAVING COUNT(*) > 1"
+    repeated = f"SELECT CAST(COALESCE(SUM(times), 0) AS BIGINT) FROM ({times})"
+    yield Expectation(_unique(table.key), "critical", _UNEXPECTED, repeated)
     for column, values in table.values:
         known = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
         query = f"SELECT COUNT(*) FROM {{batch}} WHERE {quote(column)} NOT IN ({known})"
-        yield Expectation(value_told(column), "critical", _UNEXPECTED, query)
+        told = _told("expect_column_values_to_be_in_set", {"column": column})
+        yield Expectation(told, "critical", _UNEXPECTED, query)
     for rule in table.rules:
         yield Expectation(rule.name, rule.severity, _SELECTED, f"SELECT COUNT(*) FROM ({rule.query})")
 
 
-def _repeated(table: Table, quote: Callable[[str], str]) -> str:
-    key = ", ".join(map(quote, table.key))
-    times = f"SELECT COUNT(*) AS times FROM {{batch}} GROUP BY {key} HAVING COUNT(*) > 1"
-    return f"SELECT CAST(COALESCE(SUM(times), 0) AS BIGINT) FROM ({times})"
-
-
-def key_told(key: Sequence[str]) -> str:
-    """How it is told that a key is unique."""
+def _unique(key: Sequence[str]) -> str:
     if len(key) == 1:
         return _told("expect_column_values_to_be_unique", {"column": key[0]})
     return _told("expect_compound_columns_to_be_unique", {"column_list": list(key), "ignore_row_if": "never"})
-
-
-def value_told(column: str) -> str:
-    """How it is told that a column holds known values."""
-    return _told("expect_column_values_to_be_in_set", {"column": column})
 
 
 def _told(kind: str, of: dict[str, Any]) -> str:
@@ -67,23 +59,25 @@ def _told(kind: str, of: dict[str, Any]) -> str:
 def results_of_table(table: Table, expected: Sequence[Expectation], ask: Ask) -> list[dict[str, Any]]:
     """The rows of ``quality_result``; ``ask`` is of this table's rows. What cannot be counted is a critical failure."""
     try:
-        return [_result(table, each, count) for each, count in zip(expected, _asked(expected, ask), strict=True)]
+        counts = ask([each.query for each in expected])
+        return [_result(table, each, count) for each, count in zip(expected, counts, strict=True)]
     except Exception:  # of one count, whatever it is: each by itself, to tell which
         return [_by_itself(table, each, ask) for each in expected]
 
 
-def _asked(expected: Sequence[Expectation], ask: Ask) -> Sequence[int]:
-    return ask([each.query for each in expected])
-
-
 def _by_itself(table: Table, each: Expectation, ask: Ask) -> dict[str, Any]:
     try:
-        return _result(table, each, *_asked([each], ask))
+        return _result(table, each, *ask([each.query]))
     except Exception as error:  # a check that cannot be made has failed, and the gate refuses
-        crashed = {"severity": "critical", "success": False, "observed": str(error)[:OBSERVED_CHARS]}
-        return {"table": table.name, "expectation": each.told, **crashed}
+        return crash_of(table, each.told, error)
 
 
 def _result(table: Table, each: Expectation, count: int) -> dict[str, Any]:
     told = {"severity": each.severity, "success": count == 0, "observed": json.dumps({each.counts: count})}
     return {"table": table.name, "expectation": each.told, **told}
+
+
+def crash_of(table: Table, expectation: str, error: Exception) -> dict[str, Any]:
+    """The row of an expectation whose rows could not be looked for: a critical failure."""
+    told = {"severity": "critical", "success": False, "observed": str(error)[:OBSERVED_CHARS]}
+    return {"table": table.name, "expectation": expectation, **told}

@@ -52,14 +52,9 @@ class TableFolder(NamedTuple):
         return pa.concat_tables([no_rows(self.table, wanted), *self.pieces(file, wanted)])
 
     def pieces(
-        self,
-        file: DataFile | StagedFile,
-        columns: Sequence[str],
-        *,
-        most_rows: int = _PIECE_ROWS,
-        since: tuple[str, datetime] | None = None,
+        self, file: DataFile | StagedFile, columns: Sequence[str], *, since: tuple[str, datetime] | None = None
     ) -> Iterator[pa.Table]:
-        """The same in pieces of at most so many rows, of which each is read when it is asked for.
+        """The same in pieces, of which each is read when it is asked for.
 
         ``since``: a column and an instant; parts of the file that have only earlier ones are not read.
         """
@@ -67,7 +62,7 @@ class TableFolder(NamedTuple):
         with pq.ParquetFile(path, filesystem=system, coerce_int96_timestamp_unit="us") as stored:
             there = [name for name in columns if name in stored.schema_arrow.names]
             groups = None if since is None else _groups_since(stored.metadata, *since)
-            for batch in stored.iter_batches(most_rows, row_groups=groups, columns=there):
+            for batch in stored.iter_batches(_PIECE_ROWS, row_groups=groups, columns=there):
                 yield self._conformed(pa.Table.from_batches([batch]), len(batch), file, columns)
 
     def _conformed(self, rows: pa.Table, count: int, file: DataFile | StagedFile, wanted: Sequence[str]) -> pa.Table:
@@ -193,13 +188,9 @@ def _groups_since(file: pq.FileMetaData, name: str, since: datetime) -> list[int
     for number in range(file.num_row_groups):
         told = [file.row_group(number).column(place).statistics for place in places]
         most = [one.max for one in told if one is not None and one.has_min_max and isinstance(one.max, datetime)]
-        if not most or _in_utc(most[0]) >= since:
+        if not most or most[0].replace(tzinfo=most[0].tzinfo or UTC) >= since:
             found.append(number)
     return found
-
-
-def _in_utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _by_date(rows: pa.Table, table: Table) -> Iterator[tuple[date | None, pa.Table]]:
@@ -230,14 +221,10 @@ def _stats(file: pq.FileMetaData) -> str:
         bounds = [(found.min, found.max) for found in of_each if found.has_min_max]
         # A row group of nulls only has no bounds, and needs none.
         if bounds and all(found.has_min_max or found.num_values == 0 for found in of_each):
-            _put(least, name, _bound(min(low for low, _ in bounds), is_upper=False))
-            _put(most, name, _bound(max(high for _, high in bounds), is_upper=True))
+            least[name] = _bound(min(low for low, _ in bounds), is_upper=False)
+            most[name] = _bound(max(high for _, high in bounds), is_upper=True)
+    least, most = ({name: bound for name, bound in of.items() if bound is not None} for of in (least, most))
     return json.dumps({"numRecords": file.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls})
-
-
-def _put(bounds: dict[str, Any], name: str, bound: Any) -> None:
-    if bound is not None:
-        bounds[name] = bound
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:
@@ -255,10 +242,9 @@ def _bound(value: Any, *, is_upper: bool) -> Any:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def rows_in(folder: TableFolder, files: Iterable[DataFile | StagedFile], columns: Sequence[str] = ()) -> pa.Table:
+def rows_in(folder: TableFolder, files: Iterable[DataFile | StagedFile]) -> pa.Table:
     """The rows of several files."""
-    wanted = list(columns) or folder.table.schema.names
-    return pa.concat_tables([no_rows(folder.table, wanted), *(folder.read(file, wanted) for file in files)])
+    return pa.concat_tables([no_rows(folder.table), *map(folder.read, files)])
 
 
 # Spark writes instants as Parquet's oldest kind.
@@ -274,13 +260,16 @@ def scanned(
     Raises: WrongSchemaError: the table is of no earlier contract either.
     """
     files = [file for file in lake.files(table, as_of=as_of) if file.event_date is None or file.event_date in dates]
-    if not files:
-        return no_rows(table)
-    system, folder = file_system(f"{lake.root}/{table.name}")
-    return ds.FileSystemDataset(list(_fragments(files, system, folder)), row_schema(table), _PARQUET, system)
+    return dataset_of(lake.folder(table), files) if files else no_rows(table)
 
 
-def _fragments(files: list[DataFile], system: pa.fs.FileSystem, folder: str) -> Iterator[ds.Fragment]:
-    for file in files:
-        of_date = None if file.event_date is None else ds.field("event_date") == pa.scalar(file.event_date, pa.date32())
-        yield _PARQUET.make_fragment(f"{folder}/{file.path}", filesystem=system, partition_expression=of_date)
+def dataset_of(folder: TableFolder, files: Iterable[DataFile | StagedFile]) -> ds.Dataset:
+    """Files of a table, to be read by columns, piece by piece."""
+    system, root = file_system(folder.root)
+    fragments = [_fragment(file, system, f"{root}/{folder.table.name}/{file.path}") for file in files]
+    return ds.FileSystemDataset(fragments, row_schema(folder.table), _PARQUET, system)
+
+
+def _fragment(file: DataFile | StagedFile, system: fs.FileSystem, path: str) -> ds.Fragment:
+    of_date = None if file.event_date is None else ds.field("event_date") == pa.scalar(file.event_date, pa.date32())
+    return _PARQUET.make_fragment(path, filesystem=system, partition_expression=of_date)

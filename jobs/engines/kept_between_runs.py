@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
 from contextvars import ContextVar
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hindsight.conf.failure import ExpectedError
-from hindsight.jobs.lake.small_files import Store, store_at
 from hindsight.schemas import INGESTED_FILE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from hindsight.jobs.engines.local_lake import LocalLake
     from hindsight.jobs.engines.local_runner import Workers
 
@@ -101,30 +96,3 @@ class KeptBetweenRuns:
         """The page cost so many seconds of CPU."""
         self.page_cpu_s = cpu_s
         self._page_due_at = time.monotonic() + (_REST * cpu_s if cpu_s > _DEAR_CPU_S else 0)
-
-
-NOTES = "_notes"  # their folder
-
-
-class KeptNotes:
-    """What a lake does with notes; ``confirm`` raises where it is no longer the run's, ``spark`` None: without it."""
-
-    root: str
-    spark: SparkSession | None
-    confirm: Callable[[], None]
-
-    def note(self, name: str, text: str | None) -> None:
-        """Keep a short text beside the tables until it is taken back (None)."""
-        self.confirm()
-        if text is None:
-            self._notes.delete(name)
-        else:
-            self._notes.write(name, text)
-
-    def noted(self, name: str) -> str | None:
-        """The text that was kept and not taken back."""
-        return self._notes.read(name)
-
-    @cached_property
-    def _notes(self) -> Store:
-        return store_at(self.spark, f"{self.root}/{NOTES}")

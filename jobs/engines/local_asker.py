@@ -7,18 +7,20 @@ is loaded or fetched. What hindsight's queries call as Spark does is a macro her
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
+from typing_extensions import override
 
-from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table, only_read
+from hindsight.jobs.engines.asker import Asker, BadQueryError, no_column, no_table, only_read
 from hindsight.jobs.engines.data_files import scanned
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.engines.sql_views import View, views
+from hindsight.jobs.engines.sql_views import views
 from hindsight.jobs.lake.what_ifs import supposed_in, what_if_root
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.jobs.running.scratch_folder import own_scratch
@@ -55,8 +57,10 @@ _NO_TABLE = re.compile(r"Table with name \"?(\w+)\"? does not exist")
 _NO_COLUMN = re.compile(r"(?:Referenced column \"(\w+)\" not found|does not have a column named \"(\w+)\")")
 
 
-class LocalAsker:
+class LocalAsker(Asker):
     """The tables and views of a lake in a DuckDB of its own; see ``Asker``."""
+
+    lake: LocalLake
 
     def __init__(self, lake: LocalLake) -> None:
         self.lake = lake
@@ -83,54 +87,46 @@ class LocalAsker:
         """End the query that runs, with an error for who waits; from another thread."""
         self._database.interrupt()
 
+    @override
     def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
-        """The rows of one query, piece by piece, or the first of them.
-
-        Raises: BadQueryError: it is none, does more than ask, or names a table or column that is not there; with what
-        is near.
-        """
-        self._get_ready(query)
-        self._suppose(query)
-        described = _DESCRIBE.fullmatch(query)
-        if described and (rows := self._described(described[1])) is not None:
-            return rows.to_reader()
-        try:
-            found = self._database.sql(self._one_statement(self._with_versions(query)).query)
-            if found is None:
-                return pa.table({}).to_reader()
-            return (found if limit is None else found.limit(limit)).to_arrow_reader()
-        except duckdb.Error as error:
-            raise self._explained(error) from error
+        asked = self._understood(query)
+        if isinstance(asked, pa.Table):
+            return asked.to_reader()
+        with _in_words():
+            return (asked if limit is None else asked.limit(limit)).to_arrow_reader()
 
     def check(self, query: str) -> None:
         """Understand a query, and run nothing.
 
         Raises: BadQueryError: as ``answer``.
         """
+        self._understood(query)
+
+    def _understood(self, query: str) -> pa.Table | duckdb.DuckDBPyRelation:
+        """What a query asks for, of which nothing but a description is there yet."""
         self._get_ready(query)
         self._suppose(query)
         described = _DESCRIBE.fullmatch(query)
-        if described and self._described(described[1]) is not None:
-            return
-        try:
-            self._database.sql(self._one_statement(self._with_versions(query)).query)
-        except duckdb.Error as error:
-            raise self._explained(error) from error
+        if described and (rows := self._described(described[1])) is not None:
+            return rows
+        with _in_words():
+            found = self._database.sql(self._one_statement(self._with_versions(query)).query)
+        return pa.table({}) if found is None else found
 
     def answers(self, queries: Sequence[str]) -> list[pa.Table]:
         """The rows of independent queries; DuckDB gives each of them all cores."""
         return [self.answer(query).read_all() for query in queries]
 
+    @override
     def stored(self, table: Table, dates: DateRange = EVERY_DATE) -> ds.Dataset | pa.Table:
-        """A table's rows of some dates."""
         return scanned(self.lake, table, dates)
 
+    @override
     def name(self, name: str, rows: pa.Table) -> None:
-        """Give some rows a name that later queries can use."""
         self._database.register(name, rows)
 
+    @override
     def literal(self, text: str) -> str:
-        """A text as DuckDB's SQL, whatever it holds."""
         return "'" + text.replace("'", "''") + "'"
 
     def _get_ready(self, query: str) -> None:
@@ -144,8 +140,10 @@ class LocalAsker:
             if name in TABLES:
                 self._database.register(name, scanned(self.lake, TABLES[name]))
             else:
-                self._get_ready(self._views[name].query)
-                self._database.execute(_creation(self._views[name]))
+                view = self._views[name]
+                self._get_ready(view.query)
+                columns = ", ".join(f'"{column}"' for column in view.columns)
+                self._database.execute(f"CREATE VIEW {name} ({columns}) AS {view.query}")
 
     def _suppose(self, query: str) -> None:
         """Open the tables of what-ifs that a query names."""
@@ -197,16 +195,16 @@ class LocalAsker:
         told = [(column, kind.lower(), comments[column]) for column, kind, *_ in kinds]
         return pa.table(list(map(pa.array, zip(*told, strict=True))), ["col_name", "data_type", "comment"])
 
-    def _explained(self, error: duckdb.Error) -> BadQueryError:
-        """What is wrong with a query, in one sentence."""
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Say in one sentence what DuckDB finds wrong with a query. Raises: BadQueryError."""
+    try:
+        yield
+    except duckdb.Error as error:
         said = str(error)
         if found := _NO_TABLE.search(said):
-            return no_table(found[1])
+            raise no_table(found[1]) from error
         if found := _NO_COLUMN.search(said):
-            return no_column(found[1] or found[2])
-        return BadQueryError(said.partition("\n")[0])
-
-
-def _creation(view: View) -> str:
-    columns = ", ".join(f'"{name}"' for name in view.columns)
-    return f"CREATE VIEW {view.name} ({columns}) AS {view.query}"
+            raise no_column(found[1] or found[2]) from error
+        raise BadQueryError(said.partition("\n")[0]) from error

@@ -15,10 +15,8 @@ import pyarrow.dataset as ds
 from hindsight.jobs.engines.arrow_columns import no_rows
 from hindsight.jobs.engines.arrow_lake import Rows, StagedFile
 from hindsight.jobs.engines.counted_results import expectations, results_of_table
-from hindsight.jobs.engines.data_files import rows_in, scanned
-from hindsight.jobs.lake.lake_place import file_system
+from hindsight.jobs.engines.data_files import dataset_of, rows_in, scanned
 from hindsight.schemas import TABLES, Table
-from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.schemas.table_contract import beside
 
 if TYPE_CHECKING:
@@ -80,13 +78,4 @@ def seen(lake: LocalLake, table: Table, rows: Rows | ds.Dataset) -> pa.Table | d
         return no_rows(table)
     if sum(piece.size for piece in staged) < _FEW_BYTES:
         return rows_in(lake.folder(table), staged)
-    system, folder = file_system(f"{lake.root}/{table.name}")
-    by_date = ds.partitioning(pa.schema([("event_date", pa.date32())]), flavor="hive") if table.dated else None
-    return ds.dataset(
-        [f"{folder}/{piece.path}" for piece in staged],
-        schema=arrow_schema(table),
-        format="parquet",
-        filesystem=system,
-        partitioning=by_date,
-        partition_base_dir=folder,
-    )
+    return dataset_of(lake.folder(table), staged)

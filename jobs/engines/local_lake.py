@@ -6,11 +6,10 @@ only where nobody has committed since.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from typing import Any
 
@@ -18,6 +17,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
+from typing_extensions import override
 
 from hindsight.jobs.engines.arrow_columns import (
     chosen,
@@ -28,37 +29,42 @@ from hindsight.jobs.engines.arrow_columns import (
     with_comments,
 )
 from hindsight.jobs.engines.arrow_lake import (
+    CANDIDATES,
     EVERY_ROW,
+    KEPT_UNSAID,
+    RETENTIONS,
+    ArrowLake,
     DataFile,
+    Digests,
+    Footprint,
     Rows,
     StagedFile,
     Where,
     written_meanwhile,
 )
 from hindsight.jobs.engines.changed_files import (
-    LocalCandidates,
-    Rest,
     files_of,
     partition_of,
+    rest,
     too_many_small,
     updated,
     with_keys,
 )
-from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.kept_between_runs import KeptNotes
+from hindsight.jobs.engines.data_files import TableFolder, rows_in
 from hindsight.jobs.engines.stored_table import Change, OpenTables, changes_since, stored_table
-from hindsight.jobs.engines.unseen_spark import unseen_spark
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
 from hindsight.jobs.lake.table_schema import is_earlier, later_columns, stored_columns, tell_later
+from hindsight.jobs.running.unseen import unseen_spark
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
+from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 
-RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
-_AT_ONCE = 4
+_COMMIT = re.compile(r"(\d{20})\.json")
+_LENGTH = re.compile(r"(\d+) (week|day|hour|minute|second)s?")
 
 
-class LocalLake(LocalCandidates, KeptNotes):
+class LocalLake(ArrowLake):
     """The tables under one root, as ``ArrowLake`` says; candidates are files that are staged and not yet committed.
 
     Raises: NoLocalEngineError: only Spark reaches the place. StoreError: its store does not answer.
@@ -79,7 +85,7 @@ class LocalLake(LocalCandidates, KeptNotes):
         self._of_contract: set[str] = set()
         self._gathered: dict[Table, list[pa.Table]] = {}
         self._pinned: Mapping[str, int | None] = {}
-        self.staged_candidates: dict[str, list[StagedFile]] = {}
+        self._candidates: dict[str, list[StagedFile]] = {}  # by table, staged by this run
 
     def hold(self, confirm: Callable[[], None]) -> None:
         """The lake is this run's: nobody else writes from now on, which ``confirm`` confirms before each write."""
@@ -90,16 +96,12 @@ class LocalLake(LocalCandidates, KeptNotes):
         """Have readers see these versions of tables, by name (None: there was none yet), as long as they are there."""
         self._pinned = versions
 
-    def path(self, table: Table) -> str:
-        """Where a table stands."""
-        return f"{self.root}/{table.name}"
-
     def folder(self, table: Table) -> TableFolder:
         """Where its files stand, for workers that read them or stage some."""
         return TableFolder(self.root, table)
 
+    @override
     def exists(self, table: Table) -> bool:
-        """Whether it was created."""
         return self._latest(table) is not None
 
     def _latest(self, table: Table) -> DeltaTable | None:
@@ -107,19 +109,6 @@ class LocalLake(LocalCandidates, KeptNotes):
         if table in self._gathered:
             self.append(table, pa.concat_tables(self._gathered.pop(table)))
         return self._tables.latest(self.path(table))
-
-    def create(self, table: Table) -> None:
-        """Create the table from its contract, or add the columns that this has gained since it was created.
-
-        Raises: WrongSchemaError: it differs in anything else. NoLocalEngineError: only Spark may write to it.
-        """
-        if table.name in self._of_contract:
-            return
-        if self.exists(table):
-            self._migrate(table)
-        else:
-            self._create(table)
-        self._of_contract.add(table.name)
 
     def _create(self, table: Table) -> None:
         self.confirm()
@@ -165,26 +154,20 @@ class LocalLake(LocalCandidates, KeptNotes):
         except DeltaError:  # its files have gone with the retention
             return latest
 
-    def changed(self, table: Table) -> None:
-        """The table was written to beside the methods of this lake."""
-        self._tables.changed(self.path(table))
-
+    @override
     def version(self, table: Table) -> int | None:
-        """The latest version of a table; None: it does not exist."""
         latest = self._latest(table)
         return None if latest is None else latest.version()
 
+    @override
     def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
-        """Rows with these columns (none named: all); of a table that does not exist none.
-
-        Raises: WrongSchemaError: it is of no earlier contract either.
-        """
         wanted = list(columns) or table.schema.names
         both = list(dict.fromkeys([*wanted, *where.columns()]))
         files = self.files(table, where.days())
         pieces = [chosen(self.folder(table).read(file, both), where).select(wanted) for file in files]
         return pa.concat_tables([no_rows(table, wanted), *pieces])
 
+    @override
     def files(
         self, table: Table, dates: Collection[date] | None = None, *, as_of: int | datetime | None = None
     ) -> list[DataFile]:
@@ -194,13 +177,9 @@ class LocalLake(LocalCandidates, KeptNotes):
         """
         return self._files(table, dates, as_of=as_of)
 
+    @override
     def files_since(self, table: Table, dates: Collection[date], column: str, since: datetime) -> list[DataFile]:
-        """The files of the latest version that may hold rows of these dates whose ``column`` is not earlier."""
         return self._files(table, dates, since=(column, since))
-
-    def changes_since(self, table: Table, first: int, last: int) -> list[Change] | None:
-        """What the commits after one version, up to another, changed of a table's rows; None: not all are there."""
-        return changes_since(self.root, table.name, first, last)
 
     def _files(
         self,
@@ -218,16 +197,20 @@ class LocalLake(LocalCandidates, KeptNotes):
         is_earlier(columns_of(stored.schema()), table, self.path(table))
         return files_of(stored, dates if table.dated else None, since)
 
+    def changes_since(self, table: Table, first: int, last: int) -> list[Change] | None:
+        """What the commits after one version, up to another, changed of a table's rows; None: not all are there."""
+        return changes_since(self.root, table.name, first, last)
+
     def gather(self, table: Table, rows: pa.Table) -> None:
         """Add rows with those to come, in one commit: when the table is next read, or at ``write_gathered``."""
         self._gathered.setdefault(table, []).append(rows)
 
+    @override
     def gathered(self, table: Table) -> pa.Table:
-        """The rows that are not written yet."""
         return pa.concat_tables([arrow_schema(table).empty_table(), *self._gathered.get(table, ())])
 
+    @override
     def write_gathered(self) -> None:
-        """Write what was gathered."""
         for table in list(self._gathered):
             self._latest(table)
 
@@ -249,8 +232,8 @@ class LocalLake(LocalCandidates, KeptNotes):
         anew, removed = ((), ()) if changed is None else self._anew(stored, table, changed, others, dates)
         self._commit(table, stored, folder.stage(chain(() if fresh is None else _pieces(fresh), anew)), removed)
 
+    @override
     def update(self, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]) -> None:
-        """Set ``columns`` of the rows whose keys ``changed`` holds."""
         self.confirm()
         stored = self.opened(table)
         anew, removed = self._anew(stored, table, changed, columns, dates)
@@ -263,53 +246,28 @@ class LocalLake(LocalCandidates, KeptNotes):
         folder, wanted = self.folder(table), [*table.key, *columns]
         pieces = (conformed_rows(piece, table, wanted) for piece in _pieces(changed))
         fresh = pa.concat_tables([no_rows(table, wanted), *pieces])
-        removed = [file for file, _ in with_keys(folder, files_of(stored, set(dates)), table.key, fresh)]
+        removed = with_keys(folder, files_of(stored, set(dates)), table.key, fresh)
         return (updated(folder.read(file), fresh, table.key, columns) for file in removed), removed
 
+    @override
     def staging(self, table: Table) -> TableFolder:
-        """Where workers stage files."""
         return self.folder(table)
-
-    def replace_dates(self, table: Table, rows: Rows, dates: Collection[ClusterDate]) -> None:
-        """Replace the rows of these dates of clusters; ``rows`` are of no other."""
-        self.replace(table, rows, Where(dates=dates))
-
-    def replace_since(
-        self,
-        table: Table,
-        rows: Rows,
-        dates: Collection[ClusterDate],
-        column: str,
-        since: Mapping[ClusterDate, datetime],
-    ) -> None:
-        """The same, but of a date in ``since`` only the rows whose ``column`` is not earlier than the instant there."""
-        whole = [at for at in dates if at not in since]
-        conditions = [Where(dates=[at], since={column: instant}) for at, instant in since.items()]
-        self._replace(table, rows, [*([Where(dates=whole)] if whole else []), *conditions])
-
-    def replace_files(self, table: Table, rows: Rows, column: str, files: Collection[str]) -> None:
-        """Replace the rows whose ``column`` names one of these landing files; ``rows`` name no other."""
-        self.replace(table, rows, Where(values={column: files}))
-
-    def replace(self, table: Table, rows: Rows, where: Where) -> None:
-        """Replace the rows that meet a condition; ``rows`` meet it too."""
-        self._replace(table, rows, [where])
 
     def _replace(self, table: Table, rows: Rows, conditions: Sequence[Where]) -> None:
         """Replace the rows that meet one of the conditions, no two of which are of one date, in one commit."""
         self.confirm()
         self.create(table)
         stored, folder = self.opened(table), self.folder(table)
-        rest = Rest(folder, _touched(stored, conditions))
-        self._commit(table, stored, folder.stage(chain(_only(rows, conditions), rest.kept())), rest.removed)
+        removed, kept = rest(folder, _touched(stored, conditions))
+        self._commit(table, stored, folder.stage(chain(_only(rows, conditions), kept)), removed)
 
+    @override
     def delete(self, table: Table, where: Where) -> None:
-        """Delete rows; without such a row there is no commit."""
         self.confirm()
         stored, folder = self.opened(table), self.folder(table)
-        rest = Rest(folder, _touched(stored, [where]))
-        if rest.removed:
-            self._commit(table, stored, folder.stage(rest.kept()), rest.removed)
+        removed, kept = rest(folder, _touched(stored, [where]))
+        if removed:
+            self._commit(table, stored, folder.stage(kept), removed)
 
     def _commit(
         self,
@@ -344,8 +302,45 @@ class LocalLake(LocalCandidates, KeptNotes):
                 raise written_meanwhile(place) from error
             self._tables.commit(place, self.opened(table), changes, by, is_blind=True)
 
+    @override
+    def add_candidates(self, table: Table, rows: Rows, *, first: bool) -> None:
+        self.confirm()
+        self.create(table)
+        before = [] if first else self._candidates[table.name]
+        self._candidates[table.name] = before + self.folder(table).stage(rows)
+
+    @override
+    def candidates(self, table: Table) -> list[StagedFile]:
+        return self._candidates[table.name]
+
+    @override
+    def candidate_digests(self, columns: Mapping[Table, Sequence[str]]) -> Digests:
+        return {table: self._digests(table, names) for table, names in columns.items()}
+
+    def _digests(self, table: Table, columns: Sequence[str]) -> list[tuple[ClusterDate, DateDigest]]:
+        read, wanted = self.folder(table).read, list(dict.fromkeys(["cluster", "event_date", *columns]))
+        pieces = [by_date(read(file, wanted), columns) for file in self.candidates(table)]
+        found = digests_of(pa.concat_tables([SUMMED.empty_table(), *pieces]))
+        return [(ClusterDate(cluster, day), digest) for cluster, day, digest in found]
+
+    @override
+    def candidate_dates(self, table: Table, where: Where) -> set[ClusterDate]:
+        wanted = list(dict.fromkeys(["cluster", "event_date", *where.columns()]))
+        read = self.folder(table).read
+        found = (chosen(read(file, wanted), where) for file in self.candidates(table))
+        return {ClusterDate(*at) for rows in found for at in dates_in(rows)}
+
+    @override
+    def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> pa.Table:
+        rows = self.rows(table, where=Where(dates=stored))
+        if not computed:
+            return rows
+        days = {at.event_date for at in computed}
+        files = [file for file in self.candidates(table) if file.event_date in days]
+        return pa.concat_tables([rows, chosen(rows_in(self.folder(table), files), Where(dates=computed))])
+
+    @override
     def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
-        """The values that these columns hold together, each once, and their number of rows as ``rows``."""
         both = list(dict.fromkeys([*columns, *where.columns()]))
         folder, files = self.folder(table), self.files(table, where.days())
         told = [f for f in files if f.cluster and f.rows and where == EVERY_ROW and {*columns} <= {*f._fields}]
@@ -358,36 +353,82 @@ class LocalLake(LocalCandidates, KeptNotes):
         summed = pa.concat_tables(counts).group_by(columns).aggregate([("count_all", "sum")])
         return summed.rename_columns({"count_all_sum": "rows"})
 
+    @override
     def counted_results(self, frames: Mapping[Table, Any], whole: Mapping[Table, Any]) -> list[dict[str, Any]]:
-        """Check rows by counting those that break a rule, beside all rows of others (``whole``)."""
         from hindsight.jobs.engines.local_gate import counted_results  # DuckDB is not for those who check nothing
 
         return counted_results(self, frames, whole)
 
+    @override
     def expectation_results(
         self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
-        """The same by Great Expectations."""
         with unseen_spark():  # Great Expectations takes seconds to import, and loads Spark if it can
             from hindsight.jobs.engines.local_expectations import results_of
 
         return results_of(self, job, frames, whole)
 
+    @override
     def operations_since(self, table: Table, version: int) -> set[str]:
-        """What the commits after ``version`` did, in Delta's words."""
         history = self.opened(table).history()
         return {commit["operation"] for commit in history if commit["version"] > version}
 
-    def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
-        """Run independent reads or writes at once, give their results."""
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            started = [pool.submit(call) for call in calls]
-            return [each.result() for each in started]
+    @override
+    def footprint(self, table: Table) -> Footprint:
+        files = self.files(table)
+        since = datetime.now(UTC) - self._kept(table)
+        log = ((_COMMIT.fullmatch(info.base_name), info.mtime) for info in _below(f"{self.path(table)}/_delta_log"))
+        commits = sorted((int(name[1]), at) for name, at in log if name)
+        # Vacuum keeps the files of the version that was current then; the log may begin later.
+        oldest = max((commit for commit in commits if commit[1] <= since), default=commits[0])
+        uncounted = any(file.rows is None for file in files)
+        return Footprint(
+            rows=len(self.rows(table, table.key[:1])) if uncounted else sum(file.rows or 0 for file in files),
+            files=len(files),
+            bytes=sum(file.size for file in files),
+            bytes_with_history=sum(info.size for info in _below(self.path(table))),
+            oldest_version=oldest[0],
+            oldest_at=oldest[1],
+        )
 
-    @contextmanager
-    def plans(self) -> Iterator[Callable[[int], None]]:
-        """Nothing here needs to be told how many lines a step is about."""
-        yield lambda lines: None
+    @override
+    def compact(self, table: Table) -> None:
+        self.confirm()
+        self.opened(table).optimize.compact()
+        self._tables.changed(self.path(table))
+
+    @override
+    def vacuum(self, table: Table) -> None:
+        """As every lake does it; staged files that were never committed go too."""
+        self.confirm()
+        stored = self.opened(table)
+        if self._kept(table) < timedelta(days=self.retention_days):
+            stored.alter.set_table_properties(dict.fromkeys(RETENTIONS, f"interval {self.retention_days} days"))
+        if stored.vacuum(dry_run=True, full=True):  # else it would add a version that says nothing
+            stored.vacuum(dry_run=False, full=True)
+        stored.cleanup_metadata()
+        self._tables.changed(self.path(table))
+
+    def _kept(self, table: Table) -> timedelta:
+        """How long the table keeps the files of earlier versions."""
+        text = self.opened(table).metadata().configuration.get(RETENTIONS[1], KEPT_UNSAID)
+        return sum((timedelta(**{f"{unit}s": int(n)}) for n, unit in _LENGTH.findall(text)), timedelta())
+
+    @override
+    def drop_old_candidates(self, table: Table) -> None:
+        self.confirm()
+        place = f"{self.root}/{CANDIDATES}/{table.name}"
+        written = [info.mtime for info in _below(place)]
+        if written and datetime.now(UTC) - max(written) > timedelta(days=self.retention_days):
+            system, path = file_system(place)
+            system.delete_dir(path)
+
+
+def _below(place: str) -> list[fs.FileInfo]:
+    """The files of a folder and of those in it."""
+    system, path = file_system(place)
+    found = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    return [info for info in found if info.type == fs.FileType.File]
 
 
 def _actions(

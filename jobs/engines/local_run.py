@@ -30,7 +30,8 @@ def opened_here(
     kept = kept_between_runs()
     if kept is not None:
         lake, workers = kept.taken(lake, workers)
-    refuse_what_only_spark_knows(lake)
+    for table in TABLES.values():
+        lake.version(table)  # refuses one with a feature that only Spark knows, before anything is done
     with (
         LocalRunner(workers, are_kept=kept is not None) as runner,
         shown(runner.at_work),
@@ -41,12 +42,3 @@ def opened_here(
         lake.write_gathered()
     if kept is not None:
         kept.give_back(lake)
-
-
-def refuse_what_only_spark_knows(lake: LocalLake) -> None:
-    """Look at every table before anything is done.
-
-    Raises: NoLocalEngineError: a table has a feature that this machine's engine does not know.
-    """
-    for table in TABLES.values():
-        lake.version(table)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import traceback
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -31,6 +30,7 @@ from hindsight.jobs.engines.runner import (
     KeyKernel,
     RowKernel,
     Spool,
+    by_key,
     packed,
 )
 from hindsight.jobs.running.interrupts import STOPPING, undisturbed
@@ -54,8 +54,7 @@ class LocalBlobs:
 
     def tables(self, name: str) -> Iterator[pa.Table]:
         """See ``Blobs``."""
-        by_key = _by_key(self.of(name).entries)
-        return chain.from_iterable(Given(own).tables(name) for own in by_key.values())
+        return chain.from_iterable(Given(own).tables(name) for own in by_key(self.of(name).entries).values())
 
     def rows(self, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
         """See ``Blobs``."""
@@ -144,7 +143,7 @@ class LocalRunner:
     def by_key(self, kernel: KeyKernel, *given: LocalBlobs) -> LocalBlobs:
         """See ``Runner``."""
         entries = self.together(*given).entries
-        work: list[Work] = [partial(_of_key, kernel, key, own) for key, own in _by_key(entries).items()]
+        work: list[Work] = [partial(_of_key, kernel, key, own) for key, own in by_key(entries).items()]
         return self._done(work, are_few=sum(entry.size for entry in entries) < _FEW_BYTES)
 
     def _done(self, work: list[Work], *, are_few: bool = False) -> LocalBlobs:
@@ -175,13 +174,6 @@ def _begin() -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def _by_key(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
-    by_key: dict[int, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        by_key[entry.key].append(entry)
-    return dict(sorted(by_key.items()))
-
-
 def _of_key(kernel: KeyKernel, key: int, entries: list[Entry]) -> Iterator[Blob]:
     return kernel(key, Given(entries))
 
@@ -191,8 +183,8 @@ def _spooled(work: Work, path: Path) -> tuple[list[Entry], str | None]:
     spool = Spool(path)
     try:
         for blob in work():
-            for each in packed(blob):
-                spool.add(each)
+            for rows in packed(blob.rows):
+                spool.add(blob[:3], rows)
     except Exception:
         return [], traceback.format_exc()
     finally:

@@ -54,17 +54,8 @@ class Blob(NamedTuple):
     rows: pa.Table
 
 
-class Packed(NamedTuple):
-    """A blob as bytes of an Arrow stream."""
-
-    name: str
-    key: int
-    place: int
-    rows: pa.Buffer
-
-
 class Entry(NamedTuple):
-    """A packed blob in a file: where its bytes stand."""
+    """Packed rows of a blob in a file: where their bytes stand."""
 
     name: str
     key: int
@@ -86,12 +77,12 @@ def copies(name: str, rows: pa.Table, keys: Callable[[str], Collection[int]], pl
         yield Blob(name, key, place, rows.filter(pa.array(np.isin(codes, numbers))))
 
 
-def packed(blob: Blob) -> Iterator[Packed]:
-    """A blob as bytes; one that is large in parts of the same place."""
-    parts = max(1, -(-blob.rows.nbytes // _MOST_BYTES))
-    rows = max(1, -(-blob.rows.num_rows // parts))
-    for start in range(0, max(1, blob.rows.num_rows), rows):
-        yield Packed(*blob[:3], _bytes(blob.rows.slice(start, rows)))
+def packed(rows: pa.Table) -> Iterator[pa.Buffer]:
+    """Rows as bytes of an Arrow stream; of many, several streams."""
+    parts = max(1, -(-rows.nbytes // _MOST_BYTES))
+    of_each = max(1, -(-rows.num_rows // parts))
+    for start in range(0, max(1, rows.num_rows), of_each):
+        yield _bytes(rows.slice(start, of_each))
 
 
 def _bytes(rows: pa.Table) -> pa.Buffer:
@@ -116,11 +107,11 @@ class Spool:
         self._file = path.open("wb")
         self.entries: list[Entry] = []
 
-    def add(self, blob: Packed) -> None:
-        """Write a blob."""
-        self._file.write(blob.rows)
-        size = len(blob.rows)
-        self.entries.append(Entry(*blob[:3], str(self._path), self._end, size))
+    def add(self, address: tuple[str, int, int], rows: pa.Buffer) -> None:
+        """Write packed rows of a blob of this name, key and place."""
+        self._file.write(rows)
+        size = len(rows)
+        self.entries.append(Entry(*address, str(self._path), self._end, size))
         padding = -size % 64  # Arrow wants its buffers aligned
         self._file.write(bytes(padding))
         self._end += size + padding
@@ -128,6 +119,14 @@ class Spool:
     def close(self) -> None:
         """Nothing more is added."""
         self._file.close()
+
+
+def by_key(entries: Iterable[Entry]) -> dict[int, list[Entry]]:
+    """The entries of each key, by key in order."""
+    found: dict[int, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        found[entry.key].append(entry)
+    return dict(sorted(found.items()))
 
 
 class Given:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from typing_extensions import override
 
-from hindsight.jobs.engines.asker import BadQueryError, no_column, no_table, only_read
+from hindsight.jobs.engines.asker import Asker, BadQueryError, no_column, no_table, only_read
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.spark_sql import sql_text
 from hindsight.jobs.lake.what_ifs import supposed_in, what_if_root
@@ -23,19 +26,18 @@ _RUNS = ("InsertIntoDir", "UnresolvedExecuteImmediate")  # which are neither
 _TELLS = ("Describe", "Show", "Explain")
 
 
-class SparkAsker:
+class SparkAsker(Asker):
     """The tables and views of a lake in a session of Spark's; see ``Asker``."""
+
+    lake: Lake
 
     def __init__(self, spark: SparkSession, lake: Lake) -> None:
         """The views must be in place: ``sql_views.create_views``."""
         self.lake = lake
         self._spark = spark
 
+    @override
     def answer(self, query: str, limit: int | None = None) -> pa.RecordBatchReader:
-        """The rows of one query, or the first of them.
-
-        Raises: BadQueryError: it is none, or names a table or column that is not there; with what is near.
-        """
         for word, name, table in supposed_in(query, self._spark, self.lake.root):
             of = Lake(self._spark, what_if_root(self.lake.root, name), retention_days=self.lake.retention_days)
             of.read(table).createOrReplaceTempView(word)
@@ -59,17 +61,18 @@ class SparkAsker:
         """The rows of independent queries, asked at once: small ones keep only the driver waiting."""
         return [reader.read_all() for reader in self.lake.together(partial(self.answer, query) for query in queries)]
 
+    @override
     def stored(self, table: Table, dates: DateRange = EVERY_DATE) -> DataFrame:
-        """A table's rows of some dates."""
         rows = self.lake.read(table)
-        return rows.where(dates.holds(rows["event_date"])) if dates.is_given else rows
+        first, last = F.lit(dates.first or date.min), F.lit(dates.last or date.max)
+        return rows.where(rows["event_date"].between(first, last)) if dates.is_given else rows
 
+    @override
     def name(self, name: str, rows: pa.Table) -> None:
-        """Give some rows a name that later queries can use."""
         self._spark.createDataFrame(rows).createOrReplaceTempView(name)
 
+    @override
     def literal(self, text: str) -> str:
-        """A text as Spark's SQL, whatever it holds."""
         return sql_text(text)
 
 

@@ -14,13 +14,13 @@ from hindsight.schemas import TABLES, Table
 from hindsight.schemas.table_contract import beside
 
 if TYPE_CHECKING:
-    from hindsight.jobs.engines.spark_rows import FrameLake
+    from hindsight.jobs.engines.delta_tables import Lake
 
 _BATCH = "hindsight_batch"
 
 
 def counted_results(
-    lake: FrameLake, frames: Mapping[Table, DataFrame], whole: Mapping[Table, DataFrame]
+    lake: Lake, frames: Mapping[Table, DataFrame], whole: Mapping[Table, DataFrame]
 ) -> list[dict[str, Any]]:
     """Check frames against the contracts and invariants of their tables; columns of ``quality_result`` by name.
 
@@ -30,15 +30,13 @@ def counted_results(
     with candidates_named(lake, frames, whole):
         for table, rows in frames.items():
             rows.createOrReplaceTempView(_BATCH)
-            results += results_of_table(table, list(expectations(table, _quoted)), partial(_counted, lake))
+            results += results_of_table(table, list(expectations(table, "`{}`".format)), partial(_counted, lake))
         lake.spark.catalog.dropTempView(_BATCH)
     return results
 
 
 @contextmanager
-def candidates_named(
-    lake: FrameLake, frames: Mapping[Table, DataFrame], whole: Mapping[Table, DataFrame]
-) -> Iterator[None]:
+def candidates_named(lake: Lake, frames: Mapping[Table, DataFrame], whole: Mapping[Table, DataFrame]) -> Iterator[None]:
     """The candidates that invariants of the frames' tables look at, by their names."""
     of_name = {table.name: rows for table, rows in whole.items()}
     seen = {name: of_name[name] if name in of_name else lake.read(TABLES[name]) for name in beside(frames)}
@@ -51,10 +49,6 @@ def candidates_named(
             lake.spark.catalog.dropTempView(f"candidate_{name}")
 
 
-def _counted(lake: FrameLake, queries: Sequence[str]) -> Sequence[int]:
+def _counted(lake: Lake, queries: Sequence[str]) -> Sequence[int]:
     (row,) = lake.spark.sql(f"SELECT {', '.join(f'({query.format(batch=_BATCH)})' for query in queries)}").collect()
     return row
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"

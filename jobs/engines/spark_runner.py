@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,9 @@ from hindsight.jobs.engines.runner import (
     Given,
     Kernel,
     KeyKernel,
-    Packed,
     RowKernel,
     Spool,
+    by_key,
     packed,
     unpacked,
 )
@@ -85,11 +84,11 @@ class SparkRunner:
         """See ``Runner``."""
         listed = [(number, pickle.dumps(task)) for number, task in enumerate(tasks)]
         frame = self._spark.createDataFrame(listed, _TASK).repartitionByRange(max(1, len(tasks)), "number")
-        return self._staged(frame, _over_tasks(kernel))
+        return self._staged(frame, partial(_of_tasks, kernel))
 
     def over(self, kernel: RowKernel, rows: DataFrame) -> SparkBlobs:
         """See ``Runner``."""
-        return self._staged(rows, _over_rows(kernel))
+        return self._staged(rows, partial(_of_rows, kernel))
 
     def together(self, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
@@ -98,71 +97,53 @@ class SparkRunner:
     def by_key(self, kernel: KeyKernel, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
         frame = self.together(*given).frame
-        return self._staged(frame.repartition("key"), _over_keys(kernel))
+        return self._staged(frame.repartition("key"), partial(_of_keys, kernel))
 
-    def _staged(self, rows: DataFrame, work: Callable[[Batches], Batches]) -> SparkBlobs:
-        return SparkBlobs(staged(rows.mapInArrow(_reaching(self._store, work), _BLOB)))
+    def _staged(self, rows: DataFrame, blobs_of: Callable[[Batches], Iterator[Blob]]) -> SparkBlobs:
+        store = self._store
 
+        def run(batches: Batches) -> Batches:
+            # A worker gets to the store by what Spark's own client goes by, which asks its options first.
+            os.environ.update(store)
+            for blob in blobs_of(batches):
+                yield from _as_batches(blob)
 
-def _reaching(store: dict[str, str], work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """The work in a worker that gets to the store by what Spark's own client goes by, which asks its options first."""
-
-    def run(batches: Batches) -> Batches:
-        os.environ.update(store)
-        yield from work(batches)
-
-    return run
+        return SparkBlobs(staged(rows.mapInArrow(run, _BLOB)))
 
 
-def _over_tasks(kernel: Kernel) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        for batch in batches:
-            for task in batch.column("task").to_pylist():
-                yield from _as_batches(kernel(pickle.loads(task)))
-
-    return run
+def _of_tasks(kernel: Kernel, batches: Batches) -> Iterator[Blob]:
+    for batch in batches:
+        for task in batch.column("task").to_pylist():
+            yield from kernel(pickle.loads(task))
 
 
-def _over_rows(kernel: RowKernel) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        for batch in batches:
-            yield from _as_batches(kernel(pa.Table.from_batches([batch])))
-
-    return run
+def _of_rows(kernel: RowKernel, batches: Batches) -> Iterator[Blob]:
+    for batch in batches:
+        yield from kernel(pa.Table.from_batches([batch]))
 
 
-def _over_keys(kernel: KeyKernel) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        with ScratchFolder() as scratch:
-            for key, entries in sorted(_spooled(batches, scratch).items()):
-                yield from _as_batches(kernel(key, Given(entries)))
-
-    return run
+def _of_keys(kernel: KeyKernel, batches: Batches) -> Iterator[Blob]:
+    with ScratchFolder() as scratch:
+        for key, entries in by_key(_spooled(batches, scratch)).items():
+            yield from kernel(key, Given(entries))
 
 
-def _spooled(batches: Batches, scratch: Path) -> dict[int, list[Entry]]:
+def _spooled(batches: Batches, scratch: Path) -> list[Entry]:
     spool = Spool(scratch / "blobs.arrow")
     for batch in batches:
         places = zip(*(batch.column(name).to_pylist() for name in ("name", "key", "place")), strict=True)
         for (name, key, place), rows in zip(places, batch.column("rows"), strict=True):
-            spool.add(Packed(name, key, place, rows.as_buffer()))
+            spool.add((name, key, place), rows.as_buffer())
     spool.close()
-    by_key: dict[int, list[Entry]] = defaultdict(list)
-    for entry in spool.entries:
-        by_key[entry.key].append(entry)
-    return by_key
+    return spool.entries
 
 
-def _as_batches(blobs: Iterator[Blob]) -> Batches:
-    for blob in blobs:
-        for each in packed(blob):
-            rows = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(_offsets(each.rows)), each.rows])
-            columns = [*(pa.array([value]) for value in each[:3]), rows]
-            yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
-
-
-def _offsets(rows: pa.Buffer) -> bytes:
-    return np.array([0, len(rows)], np.int32).tobytes()
+def _as_batches(blob: Blob) -> Batches:
+    for each in packed(blob.rows):
+        offsets = np.array([0, len(each)], np.int32)
+        rows = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), each])
+        columns = [*(pa.array([value]) for value in blob[:3]), rows]
+        yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
 def _opener(schema: pa.Schema) -> Callable[[Batches], Batches]:

@@ -50,7 +50,10 @@ def create_views(spark: SparkSession, lake: Lake) -> list[str]:
     there = lake.together(partial(_is_there, lake, table) for table in TABLES.values())
     for table, is_there in zip(TABLES.values(), there, strict=True):
         _name(spark, lake, table, is_there=is_there)
-    return [_create(spark, name, text) for name, text in view_texts().items()]
+    texts = view_texts()
+    for text in texts.values():
+        spark.sql(text)
+    return list(texts)
 
 
 def views() -> Iterator[View]:
@@ -94,8 +97,3 @@ def _name(spark: SparkSession, lake: Lake, table: Table, *, is_there: bool) -> N
         spark.sql(f"CREATE TABLE `{table.name}` USING delta LOCATION {sql_text(lake.path(table))}")
     else:
         spark.catalog.createTable(table.name, source="parquet", schema=stored_schema(table))
-
-
-def _create(spark: SparkSession, name: str, text: str) -> str:
-    spark.sql(text)
-    return name

@@ -49,6 +49,13 @@ def for_others(place: str) -> str:
     return url2pathname(urlsplit(place).path) if place.startswith("file:") else place
 
 
+def hadoop_place(spark: SparkSession, place: str) -> tuple[Any, Any]:
+    """A path and its file system, as Spark's Hadoop client knows them."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(for_hadoop(place))
+    return path, path.getFileSystem(spark._jsc.hadoopConfiguration())
+
+
 def is_local(place: str) -> bool:
     """Whether it is a folder of this machine."""
     return urlsplit(place).scheme in _LOCAL or "://" not in for_others(place)
@@ -111,6 +118,5 @@ def remove_folder(spark: SparkSession | None, folder: str) -> None:
         if found.type.name != "NotFound":
             system.delete_dir(path)
     else:
-        jvm: Any = spark._jvm
-        place = jvm.org.apache.hadoop.fs.Path(for_hadoop(folder))
-        place.getFileSystem(spark._jsc.hadoopConfiguration()).delete(place, True)
+        place, files = hadoop_place(spark, folder)
+        files.delete(place, True)

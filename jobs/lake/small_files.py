@@ -6,15 +6,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
-from hindsight.jobs.lake.lake_place import file_system, for_hadoop, for_others, is_local
+from hindsight.jobs.lake.lake_place import file_system, for_others, hadoop_place, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGE = "report.html"
+NOTES = "_notes"  # the folder of what a lake keeps by name
 
 
 def page_of(lake_root: str) -> str:
@@ -61,14 +62,12 @@ def store_at(spark: SparkSession | None, folder: str) -> Store:
 
             return ObjectStore.at(for_others(folder))
         return LocalStore(Path(for_others(folder)))
-    jvm: Any = spark._jvm
-    place = jvm.org.apache.hadoop.fs.Path(for_hadoop(folder))
-    system = place.getFileSystem(spark._jsc.hadoopConfiguration())
+    place, system = hadoop_place(spark, folder)
     if system.getScheme() == "file":
         return LocalStore(Path(place.toUri().getPath()))
     from hindsight.jobs.lake.hadoop_store import HadoopStore
 
-    return HadoopStore(jvm, system, place)
+    return HadoopStore(spark._jvm, system, place)
 
 
 class LocalStore:

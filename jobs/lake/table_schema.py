@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from hindsight.conf.failure import ExpectedError
 from hindsight.jobs.running.run_log import tell
@@ -18,20 +18,6 @@ if TYPE_CHECKING:
 
 class WrongSchemaError(ExpectedError):
     """Raised when a stored table differs from its contract in more than columns that came later."""
-
-
-class _Difference(NamedTuple):
-    """Where a stored table differs, in words; ``later``: the column that it only lacks, and that may be null."""
-
-    said: str
-    later: str | None = None
-
-
-class _Columns(Protocol):
-    """Columns of a table, a contract's or Spark's."""
-
-    def json(self) -> str:
-        """As Delta's log has them."""
 
 
 def stored_columns(table: Table) -> StructType:
@@ -67,7 +53,7 @@ def with_absent_columns(rows: DataFrame, table: Table) -> DataFrame:
     return rows.to(spark_columns(StructType(fields)))
 
 
-def is_earlier(found: _Columns, table: Table, place: str) -> bool:
+def is_earlier(found: StructType | SparkColumns, table: Table, place: str) -> bool:
     """Whether the table at ``place`` lacks columns that its contract has gained since it was made.
 
     Raises: WrongSchemaError: as ``later_columns``.
@@ -81,38 +67,39 @@ def tell_later(table: Table, columns: Sequence[str]) -> None:
     tell("columns came later", table=table.name, columns=", ".join(columns), hint=hint)
 
 
-def later_columns(found: _Columns, table: Table, place: str) -> list[str]:
+def later_columns(found: StructType | SparkColumns, table: Table, place: str) -> list[str]:
     """The columns that the contract has gained since the table at ``place`` was made; a dot leads into a struct.
 
     Raises: WrongSchemaError: it differs in anything else; nothing is read from it or written to it then.
     """
     differences = list(_differences(of_json(found.json()), stored_columns(table)))
-    wrong = "; ".join(difference.said for difference in differences if difference.later is None)
+    wrong = "; ".join(said for said, later in differences if later is None)
     if wrong:
         raise WrongSchemaError(
             f"{place} is not as this release stores it: {wrong}. Use the release that wrote it, or build the lake "
             "again from its landing files, in another folder."
         )
-    return [difference.later for difference in differences if difference.later is not None]
+    return [later for _, later in differences if later is not None]
 
 
-def _differences(found: DataType, wanted: DataType, place: str = "") -> Iterator[_Difference]:
+def _differences(found: DataType, wanted: DataType, place: str = "") -> Iterator[tuple[str, str | None]]:
+    """Where a stored table differs, in words; and the column that it only lacks, and that may be null."""
     if isinstance(found, StructType) and isinstance(wanted, StructType):
         for name in found.names:
             if name not in wanted.names:
-                yield _Difference(f"column {place}{name} is not known")
+                yield f"column {place}{name} is not known", None
         for field in wanted.fields:
             if field.name in found.names:
                 yield from _differences(found[field.name].dataType, field.dataType, f"{place}{field.name}.")
             elif field.nullable:
-                yield _Difference(f"column {place}{field.name} is absent", f"{place}{field.name}")
+                yield f"column {place}{field.name} is absent", f"{place}{field.name}"
             else:
-                yield _Difference(f"column {place}{field.name} is absent, and may not be null")
+                yield f"column {place}{field.name} is absent, and may not be null", None
     elif isinstance(found, ArrayType) and isinstance(wanted, ArrayType):
         yield from _differences(found.elementType, wanted.elementType, place)
     elif found.simpleString() != wanted.simpleString():
         of_type = f"{found.simpleString()}, expected {wanted.simpleString()}"
-        yield _Difference(f"column {place.rstrip('.')} is {of_type}")
+        yield f"column {place.rstrip('.')} is {of_type}", None
 
 
 def nullable(kind: DataType) -> DataType:

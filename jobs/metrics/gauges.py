@@ -9,7 +9,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, timedelta
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -37,11 +38,19 @@ Ask = Callable[[], Iterable[GaugeMetricFamily]]
 
 
 class Metric(NamedTuple):
-    """A gauge: its labels, what it says, and how series that are left out are joined (None: none is left out)."""
+    """A gauge: its labels, what it says, and how series that are left out are joined (None: none is left out).
+
+    ``weight``: which names are shown, where there are too many.
+    """
 
     labels: tuple[str, ...]
     help: str
     joined: Callable[[Iterable[float]], float] | None = None
+    weight: Callable[[Labels, float], Any] = lambda labels, value: value
+
+
+def _by_severity(labels: Labels, value: float) -> tuple[int, float]:
+    return -SEVERITIES.index(labels[-1]), value
 
 
 METRICS = {
@@ -72,10 +81,13 @@ METRICS = {
     ),
     "hindsight_open_incidents": Metric(("cluster", "severity"), "incidents that are not resolved"),
     "hindsight_consumer_group_open_incidents": Metric(
-        ("cluster", "consumer_group", "code", "severity"), "the same by each of their codes", sum
+        ("cluster", "consumer_group", "code", "severity"), "the same by each of their codes", sum, _by_severity
     ),
     "hindsight_server_open_incidents": Metric(
-        ("cluster", "server", "code", "severity"), "open incidents of a broker or name server by their codes", sum
+        ("cluster", "server", "code", "severity"),
+        "open incidents of a broker or name server by their codes",
+        sum,
+        _by_severity,
     ),
     "hindsight_consumer_group_lag_seconds": Metric(
         ("cluster", "consumer_group", "bound"), "how long the oldest message waited at the group's last round", max
@@ -90,20 +102,13 @@ METRICS = {
 def gauges(asker: Asker, settings: Metrics) -> Iterator[GaugeMetricFamily]:
     """All gauges of a lake, those without a series too."""
     left_out: Values = {}
-    for name, values in _values(asker):
+    for name, values in chain(_of_records(asker), _of_jobs(asker), _of_producers(asker), _of_consumers(asker)):
         metric = METRICS[name]
         if metric.joined is not None:
-            found = bounded(values, settings.most_series, metric.joined, _WEIGHTS.get(name, _by_value))
+            found = bounded(values, settings.most_series, metric.joined, metric.weight)
             values, left_out[(name,)] = found.series, found.left_out
         yield _family(name, values)
     yield _family("hindsight_series_left_out", left_out)
-
-
-def _values(asker: Asker) -> Iterator[tuple[str, Values]]:
-    yield from _of_records(asker)
-    yield from _of_jobs(asker)
-    yield from _of_producers(asker)
-    yield from _of_consumers(asker)
 
 
 def _of_records(asker: Asker) -> Iterator[tuple[str, Values]]:
@@ -163,21 +168,6 @@ def _of_consumers(asker: Asker) -> Iterator[tuple[str, Values]]:
     yield "hindsight_consumer_group_rebalances", counts
 
 
-def _by_value(labels: Labels, value: float) -> float:
-    return value
-
-
-def _by_severity(labels: Labels, value: float) -> tuple[int, float]:
-    return -SEVERITIES.index(labels[-1]), value
-
-
-# Which names are shown, where there are too many.
-_WEIGHTS = {
-    "hindsight_consumer_group_open_incidents": _by_severity,
-    "hindsight_server_open_incidents": _by_severity,
-}
-
-
 def _answers(asker: Asker, *names: str, of_dates: Iterable[date] = ()) -> list[list[Record]]:
     """The rows of queries; without a date no row is of one."""
     days = ", ".join(f"DATE'{day}'" for day in sorted(set(of_dates)))
@@ -191,11 +181,8 @@ def _by(rows: Iterable[Record], labels: Sequence[str], value: str) -> Values:
 
 
 def _instants(rows: Iterable[Record], labels: Sequence[str], value: str) -> Values:
-    return {tuple(row[name] for name in labels): _seconds(row[value]) for row in rows if row[value] is not None}
-
-
-def _seconds(instant: datetime) -> float:
-    return instant.replace(tzinfo=UTC).timestamp()
+    known = (row for row in rows if row[value] is not None)
+    return {tuple(row[name] for name in labels): row[value].replace(tzinfo=UTC).timestamp() for row in known}
 
 
 def _family(name: str, values: Mapping[Labels, float]) -> GaugeMetricFamily:

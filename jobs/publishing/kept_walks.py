@@ -19,23 +19,18 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import fs
 
-from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.stored_table import Change
-from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.cluster_dates import ClusterDate, midnight_of
 from hindsight.jobs.lake.lake_place import file_system
 from hindsight.jobs.running.own_release import own_build
-from hindsight.schemas import (
-    SEND_ATTEMPT,
-    SNAPSHOT_CAPTURE,
-    Table,
-)
+from hindsight.schemas import SEND_ATTEMPT, SNAPSHOT_CAPTURE, Table
 from hindsight.udfs.consumer.rows_of_rounds import NEVER, instant, microseconds, near
 
 HOUR_US = 3_600_000_000
 _DAY_US = 24 * HOUR_US
-_EPOCH = date(1970, 1, 1)
 _LAST_CUTS = 3  # of those at the ends of runs
 _TOGETHER_US = 900_000_000  # collectors whose last rounds lie no further apart are waited for
 _LIST = "kept.json"
@@ -209,7 +204,7 @@ def cuts_of(day: date, last_rounds: Iterable[int], from_us: int) -> list[int]:
 
 def midnight_us(day: date) -> int:
     """A date's begin, epoch us."""
-    return (day - _EPOCH).days * _DAY_US
+    return midnight_of(day) * 1000
 
 
 def _first_of(folder: TableFolder, changes: Sequence[Change], cluster: str) -> tuple[int, int] | None:
@@ -217,10 +212,11 @@ def _first_of(folder: TableFolder, changes: Sequence[Change], cluster: str) -> t
     first = _FAR, _FAR
     rounds, reads = _instants(folder.table)
     for change in changes:
-        with_file = _read(folder, change.file, ("cluster", *dict.fromkeys((rounds, *reads))))
-        if with_file is None:
+        try:
+            of_file = folder.read(change.file, ("cluster", *dict.fromkeys((rounds, *reads))))
+        except FileNotFoundError:
             return None
-        own = with_file.filter(pc.equal(with_file["cluster"], cluster))
+        own = of_file.filter(pc.equal(of_file["cluster"], cluster))
         if own.num_rows:
             of_reads = [microseconds(own, name) for name in reads]
             read_us = np.minimum.reduce([np.where(each == NEVER, _FAR, each) for each in of_reads])
@@ -239,12 +235,6 @@ def _instants(table: Table) -> tuple[str, Sequence[str]]:
         return "begin_at", ["begin_at", "end_at", "submit_end_at", "callback_end_at"]
     at = next(name for name in ("logged_at", "received_at") if name in names)
     return at, [at]
-
-
-def _read(folder: TableFolder, file: DataFile, columns: Sequence[str]) -> pa.Table | None:
-    with suppress(FileNotFoundError):
-        return folder.read(file, columns)
-    return None
 
 
 class _Folder:
@@ -275,14 +265,8 @@ class _Folder:
         self._system.create_dir(self._place, recursive=True)
         cuts = _thinned([*kept.earlier, *self._written(kept)])
         told = self._write(kept.told)
-        listed = {
-            "number": number,
-            "rests_on": rests_on,
-            "versions": dict(versions),
-            "told": told,
-            **kept.seen.listed(),
-            "cuts": cuts,
-        }
+        begun = {"number": number, "rests_on": rests_on, "versions": dict(versions), "told": told}
+        listed = {**begun, **kept.seen.listed(), "cuts": cuts}
         with self._system.open_output_stream(f"{self._place}/{_LIST}") as stream:
             stream.write(json.dumps(listed).encode())
         self._remove_all_but({_LIST, told, *(cut.file for cut in cuts)})
@@ -307,8 +291,6 @@ class _Folder:
         return name
 
     def _remove_all_but(self, names: set[str]) -> None:
-        from pyarrow import fs
-
         for file in self._system.get_file_info(fs.FileSelector(self._place, allow_not_found=True)):
             if file.base_name not in names:
                 self._system.delete_file(file.path)
@@ -321,8 +303,6 @@ class _Folder:
 
     def drop_earlier(self) -> None:
         """Keep nothing of the dates before the one before this."""
-        from pyarrow import fs
-
         for folder in self._system.get_file_info(fs.FileSelector(self._above, allow_not_found=True)):
             with suppress(ValueError):
                 if date.fromisoformat(folder.base_name) < self._day - timedelta(days=1):

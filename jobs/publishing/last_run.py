@@ -18,10 +18,9 @@ from urllib.request import url2pathname
 
 from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.engine_choice import Engine
-from hindsight.jobs.engines.kept_between_runs import NOTES
 from hindsight.jobs.lake.delta_log import newest_version
 from hindsight.jobs.lake.lake_place import file_system, for_others
-from hindsight.jobs.lake.small_files import LocalStore, Store, store_at
+from hindsight.jobs.lake.small_files import NOTES, LocalStore, Store, store_at
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, folder_of
 from hindsight.jobs.landing.landing_survey import Survey
 from hindsight.schemas import INCIDENT_EVENT, INGESTED_FILE, SCHEMA_VERSION, TABLES
@@ -133,11 +132,11 @@ def _on_this_machine(lake: str, engine: Engine, master: str | None) -> Path | No
     """The lake's folder; None: Spark may look elsewhere for it, as it does for plain paths on a cluster."""
     if lake.startswith("file:"):
         return Path(url2pathname(urlsplit(lake).path))
-    is_elsewhere = "://" in lake or (engine == "spark" and _spark_looks_elsewhere(master))
-    return None if is_elsewhere else Path(lake)
+    if "://" in lake:
+        return None
+    if engine == "spark":
+        from hindsight.jobs.running.spark_session import is_on_one_machine
 
-
-def _spark_looks_elsewhere(master: str | None) -> bool:
-    from hindsight.jobs.running.spark_session import is_on_one_machine
-
-    return "HADOOP_CONF_DIR" in os.environ or not is_on_one_machine(master)
+        if "HADOOP_CONF_DIR" in os.environ or not is_on_one_machine(master):
+            return None
+    return Path(lake)

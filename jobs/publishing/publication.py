@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date
 from functools import partial
-from typing import Any, Generic, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from typing_extensions import TypeVar
 
@@ -27,32 +27,11 @@ from hindsight.jobs.running.run_context import PublicationResult, RunContext
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import Table
 
+if TYPE_CHECKING:
+    from hindsight.jobs.publishing.kept_walks import KeptWalks
+
 L = TypeVar("L", bound=ArrowLake, default=Any)  # the lake of the engine on which a job computes
 CorrectedDates = Mapping[ClusterDate, str]
-
-
-class DateWalks(Protocol):
-    """Where the walks of dates went on in a run, and what they leave to the next one."""
-
-    def since(self) -> Mapping[ClusterDate, datetime]:
-        """Of dates that were not walked as a whole, from when on their rows are new."""
-
-    def keep(self, lake: Any, number: int, dates: Collection[ClusterDate]) -> None:
-        """Keep what the walks gave; the publication of this number and these dates is recorded next."""
-
-
-class WholeDates:
-    """Dates are walked as a whole."""
-
-    def since(self) -> Mapping[ClusterDate, datetime]:
-        """Of none."""
-        return {}
-
-    def keep(self, lake: Any, number: int, dates: Collection[ClusterDate]) -> None:
-        """Nothing."""
-
-
-WHOLE_DATES = WholeDates()
 
 
 @dataclass(frozen=True)
@@ -79,7 +58,7 @@ class Derivation(Generic[L]):
     beside: tuple[str, ...] = ()
     corrected: Callable[[ArrowLake], CorrectedDates] = lambda _: {}
     settings: str | None = None
-    walks: DateWalks = WHOLE_DATES
+    walks: KeptWalks | None = None
     by_instant: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -111,35 +90,30 @@ def publish(lake: L, context: RunContext, derivation: Derivation[L]) -> Publicat
     Raises: GateFailedError: a critical expectation failed; nothing was committed.
     """
     with lake.plans() as plan_for:
-        return _publish(lake, context, derivation, plan_for)
-
-
-def _publish(
-    lake: L, context: RunContext, derivation: Derivation[L], plan_for: Callable[[int], None]
-) -> PublicationResult:
-    for table in derivation.tables:
-        lake.create(table)
-    files = files_by_date(lake, derivation)
-    stored, published = computed_before(lake, derivation.job)
-    progress = Progress(files.digests, stored, context.dates)
-    while stretch := _next_stretch(lake, context, files, progress):
-        for at in stretch.dates:
-            tell("computes", cluster=at.cluster, date=str(at.event_date))
-        plan_for(sum(files.lines.get(at, 0) for at in stretch.dates))
-        rows = derivation.compute(stretch)
-        first = not progress.computed
-        lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
-        _remember(lake, derivation, progress, stretch)
-    if not progress.computed:
-        return PublicationResult(dates_left=progress.left())
-    check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
-    done = _commit(lake, context, derivation, progress, published + 1)
-    lake.note(_files_note(derivation.job), files.note)
-    return done
+        for table in derivation.tables:
+            lake.create(table)
+        files = files_by_date(lake, derivation)
+        stored, published = computed_before(lake, derivation.job)
+        progress = Progress(files.digests, stored, context.dates)
+        while stretch := _next_stretch(lake, context, files, progress):
+            for at in stretch.dates:
+                tell("computes", cluster=at.cluster, date=str(at.event_date))
+            plan_for(sum(files.lines.get(at, 0) for at in stretch.dates))
+            rows = derivation.compute(stretch)
+            first = not progress.computed
+            lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
+            _remember(lake, derivation, progress, stretch)
+        if not progress.computed:
+            return PublicationResult(dates_left=progress.left())
+        check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
+        done = _commit(lake, context, derivation, progress, published + 1)
+        lake.note(_files_note(derivation.job), files.note)
+        return done
 
 
 def _replace(lake: L, derivation: Derivation[L], table: Table, rows: Any, dates: list[ClusterDate]) -> None:
-    column, since = derivation.by_instant.get(table.name), derivation.walks.since()
+    column, walks = derivation.by_instant.get(table.name), derivation.walks
+    since = walks.since() if walks else {}
     if column is None or not since:
         lake.replace_dates(table, rows, dates)
     else:
@@ -229,7 +203,8 @@ def _commit(
     count = counts.total()
     begin_commits(lake, derivation.job, dates)
     lake.together(partial(_replace, lake, derivation, t, rows, dates) for t, rows in candidates.items())
-    derivation.walks.keep(lake, number, dates)
+    if derivation.walks:
+        derivation.walks.keep(lake, number, dates)
     published = (*derivation.inputs, *derivation.tables)
     found = lake.together(partial(lake.version, t) for t in published)
     versions = {t.name: version for t, version in zip(published, found, strict=True) if version is not None}

@@ -77,8 +77,11 @@ def forget(lake: ArrowLake, before: datetime) -> None:
 
 
 def in_order(published: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Publications of one job, the newest last: no clock decides which that is."""
-    return sorted(published, key=_age)
+    """Publications of one job, the newest last: no clock decides which that is.
+
+    The uncounted ones of an earlier release come first.
+    """
+    return sorted(published, key=lambda row: (row["number"] or 0, row["published_at"]))
 
 
 def dates_of(publication: dict[str, Any]) -> Iterator[tuple[ClusterDate, Computed]]:
@@ -148,11 +151,6 @@ def renew(lake: ArrowLake, run_id: str) -> None:
         again.append(row | fresh | {"table_versions": versions})
     if again:
         lake.append(PUBLICATION, _rows(again))
-
-
-def _age(row: dict[str, Any]) -> tuple[int, datetime]:
-    """What publications are ordered by; the uncounted ones of an earlier release come first."""
-    return row["number"] or 0, row["published_at"]
 
 
 def _rows(publications: list[dict[str, Any]]) -> pa.Table:

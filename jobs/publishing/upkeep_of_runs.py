@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
-from hindsight.jobs.engines.upkeep import Upkeep, upkeep_of
 from hindsight.jobs.publishing import publication_record, quality_gate
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import PUBLICATION, QUALITY_RESULT, QUARANTINE, TABLES, Table
@@ -27,16 +26,15 @@ def keep_up(lake: ArrowLake, settings: Settings, context: RunContext) -> None:
     # A table that is new, as all of a new lake, has nothing that is old.
     seen = {table.name: today for table in there} | json.loads(noted or "{}")
     due = [table for table in there if seen[table.name] != today][:_TABLES_A_RUN]
-    upkeep = upkeep_of(lake)
-    with upkeep.silenced():
+    with lake.silenced():
         for table in due:
-            clear_away(lake, upkeep, table, settings, context.started_at)
+            clear_away(lake, table, settings, context.started_at)
     text = json.dumps(seen | dict.fromkeys((table.name for table in due), today), sort_keys=True)
     if text != noted:
         lake.note(_NOTE, text)
 
 
-def clear_away(lake: ArrowLake, upkeep: Upkeep, table: Table, settings: Settings, now: datetime) -> None:
+def clear_away(lake: ArrowLake, table: Table, settings: Settings, now: datetime) -> None:
     """Remove what has expired: refused lines; publications and checks of versions that nobody can ask for any more, and
     the files of these."""
     expired = now - timedelta(days=settings.delta.retention_days)
@@ -46,4 +44,4 @@ def clear_away(lake: ArrowLake, upkeep: Upkeep, table: Table, settings: Settings
         publication_record.forget(lake, expired)
     elif table is QUALITY_RESULT:
         quality_gate.forget(lake, expired)
-    upkeep.vacuum(table)
+    lake.vacuum(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -9,7 +10,6 @@ from collections.abc import Callable
 import typer
 
 from hindsight.conf.failure import DONE, INTERRUPTED, RUN_FAILED, WRONG_USAGE, ExpectedError
-from hindsight.jobs.running.file_failures import of_files
 from hindsight.jobs.running.interrupts import was_interrupted
 from hindsight.jobs.running.terminal import legible, legible_lines
 
@@ -25,6 +25,7 @@ _EXTRAS = (
     (("great_expectations",), "Great Expectations", "gates", "make test", "or ask hindsight check"),
 )
 _ON_REQUEST = "{} is not installed here: install rocketmq-hindsight[{}] (in a clone: {}), {}."
+_VANISHED = re.compile(r"FileNotFoundError: (?:\[Errno 2\] )?(.*)")
 
 
 def exit_code(work: Callable[[], object]) -> int:
@@ -77,15 +78,53 @@ def _not_installed(module: str) -> str | None:
 
 def _of_the_machine(error: BaseException) -> str | None:
     # A worker's error comes as a text, in a RuntimeError.
-    if isinstance(error, (OSError, RuntimeError)) and (said := of_files(str(error))):
+    if isinstance(error, (OSError, RuntimeError)) and (said := _of_files(str(error))):
         return said
     return str(error) if isinstance(error, OSError) else None
 
 
+def _of_files(text: str) -> str | None:
+    """What a text says of landing files and of room for the lake; None: it is about something else."""
+    if vanished := _VANISHED.search(text):
+        return (
+            f"a landing file was listed and is gone ({vanished[1]}); what was read with it is not in the ledger, "
+            "and a rerun takes in what is there."
+        )
+    if "No space left on device" in text:
+        return (
+            "there is no space left where the lake is, or where a run keeps its steps (the temporary folder; Spark's "
+            "is spark.local.dir); make room and rerun: what was committed stays, and the rest is done then."
+        )
+    return None
+
+
 def _of_spark(error: BaseException) -> str | None:
+    """A Spark failure in a sentence: what is known of it, else its own first line; None: it is none."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    from hindsight.jobs.running.spark_session import known_failure
-
-    return known_failure(error) if isinstance(error, (PySparkException, Py4JJavaError, OSError)) else None
+    if not isinstance(error, (PySparkException, Py4JJavaError, OSError)):
+        return None
+    text = str(error)
+    missing = re.search(r'Cannot run program "([^"]+)"', text)
+    if missing:
+        return (
+            f"a worker found no interpreter {missing.group(1)!r}; set PYSPARK_PYTHON to a Python with pandas and "
+            "pyarrow that exists on every worker."
+        )
+    absent = re.search(r"No module named '([\w.]+)'", text)
+    if absent:
+        return (
+            f"a worker has no module {absent.group(1)!r}; ship dist/hindsight.zip with --py-files, and install what "
+            "requirements.lock pins on every worker."
+        )
+    if sentence := _of_files(text):
+        return sentence
+    if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in text:
+        return (
+            "an executor was lost with the steps that it kept; rerun. With a folder that every node reaches as "
+            "spark.checkpoint.dir the steps outlive their executors."
+        )
+    # What the JVM says begins on the second line, where Python could not make an error of its own of it.
+    said = [line.strip(": ") for line in text.splitlines() if line.strip(": ")]
+    return said[isinstance(error, Py4JJavaError) and len(said) > 1] if said else type(error).__name__

@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from structlog.contextvars import bound_contextvars
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.jobs.running.run_log import tell
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 
 class NoSuchDatesError(ExpectedError):
@@ -42,12 +39,6 @@ class DateRange(NamedTuple):
     def ends_before(self, day: date) -> bool:
         """Whether a date lies after the range."""
         return self.last is not None and self.last < day
-
-    def holds(self, day: Column) -> Column:
-        """Whether a date of Spark's lies in the range."""
-        from pyspark.sql import functions as F  # whoever has such a column has loaded Spark
-
-        return day.between(F.lit(self.first or date.min), F.lit(self.last or date.max))
 
     def __str__(self) -> str:
         return f"{self.first or 'the first date'} to {self.last or 'the last'}"
@@ -116,13 +107,6 @@ class RunContext:
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     landed: Landed | None = field(default=None, compare=False)
     confirm: Callable[[], None] = field(default=lambda: None, compare=False)
-
-    def lineage(self) -> list[Column]:
-        """The lineage columns for Spark; a table keeps those that its contract names."""
-        from pyspark.sql import functions as F
-
-        now = F.lit(self.started_at)
-        return [now.alias("ingested_at"), now.alias("computed_at"), F.lit(self.run_id).alias("run_id")]
 
     @contextmanager
     def step(self, job: str) -> Iterator[Step]:

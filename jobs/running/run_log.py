@@ -128,13 +128,10 @@ class _OnConsole(logging.Handler):
 
 
 def _words(_logger: Any, _method: str, event: EventDict) -> str:
-    facts = ", ".join(f"{name.replace('_', ' ')} {_word(v)}" for name, v in event.items() if _is_for_people(name))
+    shown = ((name, value) for name, value in event.items() if name not in _NOT_FOR_PEOPLE)
+    facts = ", ".join(f"{name.replace('_', ' ')} {_word(v)}" for name, v in shown)
     job = f"{event['job']}: " if "job" in event else ""
     return f"{job}{event['event']}" + (f" ({facts})" if facts else "")
-
-
-def _is_for_people(name: str) -> bool:
-    return name not in _NOT_FOR_PEOPLE
 
 
 def _word(value: Any) -> str:

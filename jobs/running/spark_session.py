@@ -13,14 +13,12 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.running.delta_jars import PACKAGES, SparkEnvironmentError, delta_jars, spark_defaults
-from hindsight.jobs.running.file_failures import of_files
 from hindsight.jobs.running.interrupts import kept
 
 _JAVA_NEEDED = 17
@@ -135,30 +133,3 @@ def check_worker_python() -> None:
         raise SparkEnvironmentError(
             f"PYSPARK_PYTHON is {python!r}, which cannot be run; set it to a Python with pandas and pyarrow."
         )
-
-
-def known_failure(error: Exception) -> str:
-    """A Spark failure in a sentence: what is known of it, else its own first line."""
-    text = str(error)
-    missing = re.search(r'Cannot run program "([^"]+)"', text)
-    if missing:
-        return (
-            f"a worker found no interpreter {missing.group(1)!r}; set PYSPARK_PYTHON to a Python with pandas and "
-            "pyarrow that exists on every worker."
-        )
-    absent = re.search(r"No module named '([\w.]+)'", text)
-    if absent:
-        return (
-            f"a worker has no module {absent.group(1)!r}; ship dist/hindsight.zip with --py-files, and install what "
-            "requirements.lock pins on every worker."
-        )
-    if sentence := of_files(text):
-        return sentence
-    if "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND" in text:
-        return (
-            "an executor was lost with the steps that it kept; rerun. With a folder that every node reaches as "
-            "spark.checkpoint.dir the steps outlive their executors."
-        )
-    # What the JVM says begins on the second line, where Python could not make an error of its own of it.
-    said = [line.strip(": ") for line in text.splitlines() if line.strip(": ")]
-    return said[isinstance(error, Py4JJavaError) and len(said) > 1] if said else type(error).__name__

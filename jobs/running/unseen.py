@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class _Unseen:
@@ -28,6 +29,31 @@ def unseen(*names: str) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
+
+
+@contextmanager
+def unseen_spark() -> Iterator[None]:
+    """What is imported within finds no Spark: libraries load it wherever they can. One that is loaded already stays."""
+    with seen_spark() if "pyspark" in sys.modules else unseen("pyspark", "py4j"):
+        yield
+
+
+@contextmanager
+def seen_spark() -> Iterator[None]:
+    """What is imported within may load all of Spark, whatever the main module is.
+
+    ``pyspark.sql.connect`` (4.2.0, check_dependencies) takes a main module without a file, as of ``python -c`` and of
+    processes that were spawned, for doctests of its own: where grpc is absent, it ends the process with code 0.
+    """
+    main: Any = sys.modules["__main__"]
+    if hasattr(main, "__file__"):
+        yield
+        return
+    main.__file__ = __file__
+    try:
+        yield
+    finally:
+        del main.__file__
 
 
 @contextmanager

@@ -18,13 +18,12 @@ from hindsight.conf.settings import Events
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.lake.small_files import Store, store_at
 from hindsight.jobs.telling.incident_noting import SinceError
-from hindsight.jobs.telling.sinks import Answer, Patience, Sink, post
+from hindsight.jobs.telling.sinks import Answer, Sink, post
 from hindsight.udfs.telling.event_forms import (
     alerts,
     as_values,
     dingtalk_message,
     dingtalk_sign,
-    hold,
     is_as_bad,
     slack_message,
 )
@@ -79,43 +78,36 @@ def deliver(
     fresh = [
         (number, event)
         for number, event in enumerate(events, 1)
-        if number > after and _is_sent(event, settings, with_backfill=with_backfill)
+        if number > after and event.what not in settings.unsent and (with_backfill or not event.told.backfill)
     ]
     if cursors.at(sink.name) != after:
         cursors.move(sink.name, after)  # what is not taken now is what the next run begins with
-    patience = Patience(settings.timeout_s, settings.attempts, settings.retry_s)
     if sink.form == "alertmanager":
         live = [event for event in events[after:] if not event.told.backfill]
-        sent = _send_alerts(sink, events, live, patience, settings)
+        sent = _send_alerts(sink, events, live, settings)
     else:
-        sent = _send_each(sink, fresh, cursors, patience)
+        sent = _send_each(sink, fresh, cursors, settings)
     if len(events) > after:
         cursors.move(sink.name, len(events))
     return sent
 
 
-def _is_sent(event: Event, settings: Events, *, with_backfill: bool) -> bool:
-    return event.what not in settings.unsent and (with_backfill or not event.told.backfill)
-
-
-def _send_each(sink: Sink, fresh: Sequence[tuple[int, Event]], cursors: Cursors, patience: Patience) -> int:
+def _send_each(sink: Sink, fresh: Sequence[tuple[int, Event]], cursors: Cursors, settings: Events) -> int:
     wanted = [(number, event) for number, event in fresh if is_as_bad(event, sink.severity)]
     for number, event in wanted:
         headers = {**_headers(sink), "Idempotency-Key": event.event_id}
-        meant = _by_errcode if sink.form == "dingtalk" else _as_it_is
-        post(sink, _address(sink), _MESSAGES[sink.form](number, event), headers, patience, meant)
+        meant = _by_errcode if sink.form == "dingtalk" else None
+        post(sink, _address(sink), _MESSAGES[sink.form](number, event), headers, settings, meant)
         cursors.move(sink.name, number)
     return len(wanted)
 
 
-def _send_alerts(
-    sink: Sink, events: Sequence[Event], fresh: Sequence[Event], patience: Patience, settings: Events
-) -> int:
-    ends = hold(datetime.now(UTC), settings.alert_hold_m)
+def _send_alerts(sink: Sink, events: Sequence[Event], fresh: Sequence[Event], settings: Events) -> int:
+    ends = datetime.now(UTC) + timedelta(minutes=settings.alert_hold_m)
     found = alerts(fresh, firing(events), sink.severity, ends)
     pieces = [found[at : at + _ALERTS_AT_ONCE] for at in range(0, len(found), _ALERTS_AT_ONCE)]
     for piece in pieces:
-        post(sink, sink.url, piece, _headers(sink), patience)
+        post(sink, sink.url, piece, _headers(sink), settings)
     return len(pieces)
 
 
@@ -129,10 +121,6 @@ def _address(sink: Sink) -> str:
 def _headers(sink: Sink) -> dict[str, str]:
     bearer = {"Authorization": f"Bearer {sink.token}"} if sink.token and sink.form != "dingtalk" else {}
     return {"Content-Type": "application/json; charset=utf-8", "User-Agent": "rocketmq-hindsight", **bearer}
-
-
-def _as_it_is(answer: Answer) -> Answer:
-    return answer
 
 
 def _by_errcode(answer: Answer) -> Answer:

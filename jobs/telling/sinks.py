@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
-from hindsight.conf.settings import EventSink
+from hindsight.conf.settings import Events, EventSink
 from hindsight.jobs.running.places import holds_secret
 from hindsight.jobs.running.run_log import tell
 
@@ -106,20 +106,19 @@ def _spoken(form: str, place: str) -> str:
 
 def _of_settings(sink: EventSink, severity: str | None) -> Sink:
     where = f"sink {sink.name!r} of the settings"
-    if sink.url_env is not None:
-        url = _of_environment(sink.url_env, where)
-    elif sink.url_file is not None:
-        url = _of_file(sink.url_file, where)
-    else:
+    url = _secret(sink.url_env, sink.url_file, where)
+    if url is None:
         url = sink.url or ""
         if sink.form in _SECRET_ADDRESSES or holds_secret(_checked(url, sink.form, where)):
             raise SinkPlaceError(f"{where}: its address is a secret; give url_env or url_file instead of url.")
-    token = None
-    if sink.token_env is not None:
-        token = _of_environment(sink.token_env, where)
-    elif sink.token_file is not None:
-        token = _of_file(sink.token_file, where)
+    token = _secret(sink.token_env, sink.token_file, where)
     return Sink(sink.name, sink.form, _checked(url, sink.form, where), token, severity or sink.severity)
+
+
+def _secret(variable: str | None, path: str | None, where: str) -> str | None:
+    if variable is not None:
+        return _of_environment(variable, where)
+    return None if path is None else _of_file(path, where)
 
 
 def _of_environment(variable: str, where: str) -> str:
@@ -174,14 +173,6 @@ class SinkError(ExpectedError):
     """Raised when a sink refuses an event, or does not answer as often as it was asked; what came before was taken."""
 
 
-class Patience(NamedTuple):
-    """How long an answer is waited for, how often an event is sent, how long is waited before it is sent again."""
-
-    timeout_s: float
-    attempts: int
-    retry_s: float
-
-
 class Answer(NamedTuple):
     """What came back: ``status`` None: no answer, and ``text`` says why; ``retry_after_s``: what the sink asks for."""
 
@@ -203,16 +194,17 @@ def post(
     url: str,
     body: Any,
     headers: Mapping[str, str],
-    patience: Patience,
-    meant: Callable[[Answer], Answer] = lambda answer: answer,
+    settings: Events,
+    meant: Callable[[Answer], Answer] | None = None,
 ) -> None:
-    """Send JSON until it is taken. ``meant``: what an answer of this kind of sink stands for, by HTTP's statuses.
+    """Send JSON until it is taken, as often and as patiently as the settings say.
 
-    Raises: SinkError.
+    ``meant``: what an answer of this kind of sink stands for, by HTTP's statuses. Raises: SinkError.
     """
     data = json.dumps(body, ensure_ascii=False).encode()
-    for attempt in range(1, patience.attempts + 1):
-        answer = meant(_answered(url, data, headers, patience.timeout_s))
+    for attempt in range(1, settings.attempts + 1):
+        answer = _answered(url, data, headers, settings.timeout_s)
+        answer = meant(answer) if meant else answer
         if answer.status is not None and 200 <= answer.status < 300:
             return
         shown = sink.without_secrets(_why_not(answer))[:_MOST_SHOWN]
@@ -221,12 +213,12 @@ def post(
                 f"{sink.form} {sink.name!r} at {sink.place} refuses: {shown}. What it took before stays told; mend the "
                 "address, the token or the sink, and run hindsight events again: it goes on with this event."
             )
-        if attempt < patience.attempts:
-            pause = min(answer.retry_after_s or patience.retry_s * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
+        if attempt < settings.attempts:
+            pause = min(answer.retry_after_s or settings.retry_s * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
             tell("sends again", sink=sink.name, attempt=attempt, why=shown, pause_s=round(pause, 1))
             time.sleep(pause)
     raise SinkError(
-        f"{sink.form} {sink.name!r} at {sink.place} did not take an event in {patience.attempts} attempts: {shown}. "
+        f"{sink.form} {sink.name!r} at {sink.place} did not take an event in {settings.attempts} attempts: {shown}. "
         "The next hindsight events goes on with this event."
     )
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.engines import spark_rows
+from hindsight.jobs.engines import delta_tables
 from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError, Where
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.local_lake import LocalLake
@@ -145,8 +145,8 @@ def test_every_reader_reads_columns_that_are_written_by_their_differences(engine
 @pytest.mark.parametrize("name", OF_KEYS)
 def test_rows_that_come_and_rows_that_change_are_stored_alike(spark, tmp_path, monkeypatch, name):
     """And files are those of the newest version, each time; Spark is asked once for each."""
-    table, asked = TABLES[name], Mock(wraps=spark_rows._files_of)
-    monkeypatch.setattr(spark_rows, "_files_of", asked)
+    table, asked = TABLES[name], Mock(wraps=delta_tables._files_of)
+    monkeypatch.setattr(delta_tables, "_files_of", asked)
 
     def files_hold(lake, count: int) -> bool:
         return all(sum(file.rows for file in lake.files(table, dates)) == count for dates in (None, DAYS))

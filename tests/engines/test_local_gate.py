@@ -174,7 +174,7 @@ def test_a_process_whose_main_module_has_no_file_is_not_ended(seeing, which):
     """As of ``python -c``: pyspark took it for its doctests."""
     lines = (
         "import pyspark",
-        f"from hindsight.jobs.engines.unseen_spark import {seeing}",
+        f"from hindsight.jobs.running.unseen import {seeing}",
         f"with {seeing}():",
         f"    from hindsight.jobs.engines.{which} import results_of",
         "import sys",

@@ -12,7 +12,6 @@ import pytest
 from deltalake import DeltaTable
 
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.engines.local_upkeep import LocalUpkeep
 from hindsight.schemas import TOPIC_ROUTE
 from tests.engines.random_rows import as_text
 from tests.pipeline.random_tables import one_row
@@ -35,7 +34,7 @@ def aged(path: str, days: int) -> None:
 
 
 def test_small_files_become_one_and_the_rows_stay(lake):
-    upkeep, before = LocalUpkeep(lake), lake.rows(TOPIC_ROUTE)
+    upkeep, before = lake, lake.rows(TOPIC_ROUTE)
     was = upkeep.footprint(TOPIC_ROUTE)
     assert was.rows == len(before) and was.files == len(lake.files(TOPIC_ROUTE))
     upkeep.compact(TOPIC_ROUTE)
@@ -47,7 +46,7 @@ def test_small_files_become_one_and_the_rows_stay(lake):
 
 
 def test_a_staged_file_that_was_never_committed_goes_after_the_retention_and_no_other(lake):
-    upkeep = LocalUpkeep(lake)
+    upkeep = lake
     staged = lake.folder(TOPIC_ROUTE).stage(lake.rows(TOPIC_ROUTE))
     version = lake.version(TOPIC_ROUTE)
     upkeep.vacuum(TOPIC_ROUTE)
@@ -71,7 +70,7 @@ def test_the_longer_retention_holds_that_of_the_table_or_of_the_settings(tmp_pat
         path.write_bytes(b"")
         aged(str(path), days)
     lake = LocalLake(str(tmp_path), retention_days=wanted)
-    LocalUpkeep(lake).vacuum(TOPIC_ROUTE)
+    lake.vacuum(TOPIC_ROUTE)
     assert [f.name for f in (tmp_path / "topic_route").glob("*.parquet")] == ["orphan-10.parquet"]
     told = DeltaTable(lake.path(TOPIC_ROUTE)).metadata().configuration
     assert {value for name, value in told.items() if name.endswith("RetentionDuration")} == {"interval 14 days"}
@@ -81,7 +80,7 @@ def test_history_is_promised_as_far_back_as_vacuum_keeps_its_files(lake):
     """Commits of 30, 20, 3 and 1 days ago: what was current 7 days ago is the oldest that can be asked for."""
     for version, days in enumerate((30, 20, 3, 1)):
         aged(f"{lake.path(TOPIC_ROUTE)}/_delta_log/{version:020}.json", days)
-    found = LocalUpkeep(lake).footprint(TOPIC_ROUTE)
+    found = lake.footprint(TOPIC_ROUTE)
     assert found.oldest_version == 1
     assert abs((datetime.now(UTC) - found.oldest_at).total_seconds() - 20 * DAY_S) < 3600
 
@@ -92,8 +91,8 @@ def test_an_old_candidate_of_spark_goes_and_a_young_one_stays(lake):
     for name in ("old", "young"):
         Path(f"{folder}/{name}.parquet").touch()
     aged(f"{folder}/old.parquet", 8)
-    LocalUpkeep(lake).drop_old_candidates(TOPIC_ROUTE)
+    lake.drop_old_candidates(TOPIC_ROUTE)
     assert len(list(Path(folder).iterdir())) == 2
     aged(f"{folder}/young.parquet", 8)
-    LocalUpkeep(lake).drop_old_candidates(TOPIC_ROUTE)
+    lake.drop_old_candidates(TOPIC_ROUTE)
     assert not Path(folder).exists()

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.engines.local_upkeep import LocalUpkeep
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.ledger import files_of_dates
 from hindsight.jobs.producers.broker_naming import names_by_date
@@ -260,12 +259,12 @@ def test_what_maintenance_alone_moved_is_published_anew(lake):
         take_in(lake, file, DAYS[:1])
     run(lake)
     renew(lake, "too early")
-    LocalUpkeep(lake).compact(INGESTED_FILE)
+    lake.compact(INGESTED_FILE)
     renew(lake, "later")
     before, after = sorted(lake.rows(PUBLICATION).to_pylist(), key=lambda row: row["number"])
     assert (after["run_id"], after["dates"]) == ("later", before["dates"])
     assert dict(after["table_versions"])["ingested_file"] == dict(before["table_versions"])["ingested_file"] + 1
     take_in(lake, "three", DAYS[:1])
-    LocalUpkeep(lake).compact(INGESTED_FILE)
+    lake.compact(INGESTED_FILE)
     renew(lake, "rows have come")
     assert len(lake.rows(PUBLICATION)) == 2

@@ -55,10 +55,7 @@ def broken_off(last: int) -> Iterator[None]:
 
 @contextmanager
 def one_write_at_a_time() -> Iterator[None]:
-    with (
-        patch("hindsight.jobs.engines.delta_tables._AT_ONCE", 1),
-        patch("hindsight.jobs.engines.local_lake._AT_ONCE", 1),
-    ):
+    with patch("hindsight.jobs.engines.arrow_lake._AT_ONCE", 1):
         yield
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from hindsight.jobs import ingest_send_records, render_report
-from hindsight.jobs.engines import spark_rows
+from hindsight.jobs.engines import spark_sql
 from hindsight.jobs.engines.delta_tables import Lake
-from hindsight.jobs.engines.spark_rows import interpreted_plans
+from hindsight.jobs.engines.spark_sql import interpreted_plans
 from hindsight.jobs.intake import ingestion
 from hindsight.jobs.publishing import publication
 from hindsight.jobs.running.run_context import RunContext
@@ -70,7 +70,7 @@ def watched(spark, monkeypatch, owner, name: str) -> list[tuple[str, str]]:
 @pytest.mark.soak
 def test_a_run_on_many_lines_stores_what_one_on_few_does(compiling, settings, producers, tmp_path, monkeypatch):
     """All other runs of the tests are interpreted throughout."""
-    monkeypatch.setattr(spark_rows, "_COMPILED_FROM_LINES", 1)
+    monkeypatch.setattr(spark_sql, "_COMPILED_FROM_LINES", 1)
     calls = (
         (ingestion, "read_landing"),
         (publication, "check"),
@@ -89,7 +89,7 @@ def test_plans_for_packed_files_are_compiled_once_rows_are_counted(
     compiling, settings, producers, tmp_path, monkeypatch
 ):
     """Their size tells of fewer lines than they hold."""
-    monkeypatch.setattr(spark_rows, "_COMPILED_FROM_LINES", 150)
+    monkeypatch.setattr(spark_sql, "_COMPILED_FROM_LINES", 150)
     monkeypatch.setattr(ingestion, "_LINE_BYTES", 1 << 30)
     parsing = watched(compiling, monkeypatch, ingestion, "read_landing")
     writing = watched(compiling, monkeypatch, Lake, "append")

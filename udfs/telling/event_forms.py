@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -36,28 +36,16 @@ def is_as_bad(event: Event, severity: str) -> bool:
     return min(map(SEVERITIES.index, told)) <= SEVERITIES.index(severity)
 
 
+_ORDER = (
+    *("number", "event_id", "what", "at", "incident_key", "incident_id", *Line._fields, "codes", "severity"),
+    *("severity_before", "opened_at", "last_seen_at", "resolved_at", "reopened", "backfill", "sentence"),
+)
+
+
 def as_values(number: int, event: Event) -> dict[str, Any]:
     """An event as plain values: the columns of incident_event without lineage; instants as ISO 8601 in UTC."""
-    told, incident = event.told, event.told.incident
-    standing = incident.standing
-    return {
-        "number": number,
-        "event_id": event.event_id,
-        "what": event.what,
-        "at": _iso(event.at),
-        "incident_key": told.key,
-        "incident_id": incident.incident_id,
-        **incident.line._asdict(),
-        "codes": list(standing.codes),
-        "severity": standing.severity,
-        "severity_before": event.severity_before,
-        "opened_at": _iso(standing.opened_at),
-        "last_seen_at": _iso(standing.last_seen_at),
-        "resolved_at": standing.resolved_at and _iso(standing.resolved_at),
-        "reopened": standing.reopened,
-        "backfill": told.backfill,
-        "sentence": incident.sentence,
-    }
+    row = _row(event, number)
+    return {name: _iso(row[name]) if isinstance(row[name], datetime) else row[name] for name in _ORDER}
 
 
 def _iso(at: datetime) -> str:
@@ -156,11 +144,6 @@ def _alert(event: Event, severity: str, ends: datetime) -> dict[str, Any]:
         "startsAt": _iso(incident.standing.opened_at),
         "endsAt": _iso(ends),
     }
-
-
-def hold(now: datetime, minutes: float) -> datetime:
-    """Until when an alert that is not sent again stays."""
-    return now + timedelta(minutes=minutes)
 
 
 _LINE, _STANDING = Line._fields, Standing._fields

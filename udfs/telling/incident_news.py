@@ -139,10 +139,13 @@ def _of_line(told: Sequence[Told], now: Sequence[Incident], clock: Clock) -> Ite
         left[incident.standing.opened_at] = incident  # of a date that waits to be computed anew an older one may stand
     pairs = {**_paired(live, left), **_paired(gone, left)}
     for one in live:
-        yield _changed(one, pairs[one.key], clock) if one.key in pairs else _withdrawn(one, clock)
+        if one.key in pairs:
+            yield _changed(one, pairs[one.key], clock)
+        else:
+            yield _events(one, [(WITHDRAWN, one.incident)], clock, before=one.incident.standing.severity)
     for one in gone:
         if one.key in pairs:
-            yield _again(one, pairs[one.key], clock)
+            yield _events(one, _ways(pairs[one.key], REOPENED), clock, before=one.incident.standing.severity)
     keys = {one.key for one in told}
     for incident in left.values():
         key = _key_of(incident, keys)
@@ -220,14 +223,6 @@ def _how(before: Standing, now: Incident, otherwise: str) -> Ways:
 def _is_worse(before: Standing, after: Standing) -> bool:
     rises = SEVERITIES.index(after.severity) < SEVERITIES.index(before.severity)
     return rises or not {*after.codes} <= {*before.codes}
-
-
-def _again(one: Told, now: Incident, clock: Clock) -> list[Event]:
-    return _events(one, _ways(now, REOPENED), clock, before=one.incident.standing.severity)
-
-
-def _withdrawn(one: Told, clock: Clock) -> list[Event]:
-    return _events(one, [(WITHDRAWN, one.incident)], clock, before=one.incident.standing.severity)
 
 
 def _events(one: Told, ways: Ways, clock: Clock, *, before: str | None) -> list[Event]:

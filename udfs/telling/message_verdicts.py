@@ -257,17 +257,13 @@ def send_verdict(attempts: Iterable[Mapping[str, Any]], transaction: str | None 
     of_own = next((a["queue_offset_of"] for a in outcomes if a.get("queue_offset_of") not in (None, "topic")), None)
     if of_own == "half" and transaction is None:
         return Verdict("unknown", "a half message: no record says how its transaction ended")
-    if any(_is_answered(attempt) for attempt in outcomes):
+    if any(attempt["outcome"] not in ("EXCEPTION", "SUBMITTED", "UNKNOWN") for attempt in outcomes):
         return None
     if outcomes and all(_never_stored(attempt) for attempt in outcomes):
         last = outcomes[-1]
         return Verdict("not_sent", f"no attempt reached a broker that stored it; the last ended in {last['exception']}")
     why = "no attempt of it is recorded" if not outcomes else "no attempt has an answer, and a broker may hold it"
     return Verdict("send_unknown", why)
-
-
-def _is_answered(attempt: Mapping[str, Any]) -> bool:
-    return attempt["outcome"] not in ("EXCEPTION", "SUBMITTED", "UNKNOWN")
 
 
 def _never_stored(attempt: Mapping[str, Any]) -> bool:
@@ -391,9 +387,8 @@ def _not_delivered(life: Life) -> Verdict:
 
 
 def _nobody(life: Life, at: datetime) -> str:
-    return (
-        "" if any(one.last >= at - timedelta(minutes=2) for one in life.owners) else "; no owner of its queue was read"
-    )
+    is_owned = any(one.last >= at - timedelta(minutes=2) for one in life.owners)
+    return "" if is_owned else "; no owner of its queue was read"
 
 
 def _filtered(life: Life) -> Verdict | None:

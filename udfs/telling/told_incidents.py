@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -253,12 +253,9 @@ def _who(row: Row) -> tuple[str | None, ...]:
 def _finding(row: Row, recorded_until: Mapping[str, datetime]) -> Stretch:
     end = row["to"]
     if end is None and row["event_date"] < recorded_until[row["cluster"]].date():
-        end = _midnight_after(row["event_date"])  # at least; the next date tells what goes on
+        # At least; the next date tells what goes on.
+        end = datetime.combine(row["event_date"] + timedelta(days=1), time(), UTC)
     return Stretch(row["from"], end, _who(row), row["severity"], row["sentence"])
-
-
-def _midnight_after(day: date) -> datetime:
-    return datetime.combine(day + timedelta(days=1), time(), UTC)
 
 
 def _episodes(
