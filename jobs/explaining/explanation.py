@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -49,7 +49,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class _Filled:
+class Filled:
     """What a place in braces stands for, by what is in its brackets."""
 
     by: Callable[[str], str]
@@ -67,11 +67,11 @@ def section(asker: Asker, name: str, row: Record, **more: object) -> Section:
     """
     title, words, text = _sections()[name]
     fills = {
-        "same": _Filled(lambda names: same(asker, row, *names.split())),
-        "and_same": _Filled(lambda names: _and_same(asker, row, names.split())),
-        "at": _Filled(lambda place: at_instant(_moved(row, place))),
-        "on": _Filled(lambda place: on_date(_moved(row, place))),
-        "text": _Filled(lambda column: asker.literal(row[column])),
+        "same": Filled(lambda names: same(asker, row, *names.split())),
+        "and_same": Filled(lambda names: _and_same(asker, row, names.split())),
+        "at": Filled(lambda place: at_instant(_moved(row, place))),
+        "on": Filled(lambda place: on_date(_moved(row, place))),
+        "text": Filled(lambda column: asker.literal(row[column])),
         "most": MOST,
         "replayed": _REPLAYED,
         **more,
@@ -81,15 +81,21 @@ def section(asker: Asker, name: str, row: Record, **more: object) -> Section:
 
 @cache
 def _sections() -> dict[str, tuple[str, str, str]]:
-    """By name: title, words and query. Each begins with a comment, its name first; a blank line parts them."""
-    texts = [query("queries", rows_of, of="explaining") for rows_of in ("producers", "groups")]
-    found = {}
-    for block in (block for text in texts for block in text.strip().split("\n\n")):
+    """By name: title, words and query."""
+    found = (block for rows_of in ("producers", "groups") for block in blocks("queries", rows_of, of="explaining"))
+    return {name: (title, " ".join(words), text) for name, title, words, text in found}
+
+
+def blocks(folder: str, name: str, *, of: str) -> Iterator[tuple[str, str, list[str], str]]:
+    """The queries of one file, which blank lines part: the name and title and the words of its comment, and the query.
+
+    What stands before the first query is about the file.
+    """
+    for block in query(folder, name, of=of).strip().split("\n\n")[1:]:
         lines = block.split("\n")
         head, *words = (line.removeprefix("-- ") for line in takewhile(lambda line: line.startswith("--"), lines))
-        name, _, title = head.partition(": ")
-        found[name] = title, " ".join(words), "\n".join(lines[len(words) + 1 :])
-    return found
+        named, _, title = head.partition(": ")
+        yield named, title, words, "\n".join(lines[len(words) + 1 :])
 
 
 def _and_same(asker: Asker, row: Record, names: Sequence[str]) -> str:
