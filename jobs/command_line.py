@@ -95,7 +95,7 @@ COMMANDS = {
         _ASK,
     ),
     "mcp": Listed(
-        f"{_OTHER}mcp_command",
+        f"{_OTHER}serve_command",
         "Answer programs by the Model Context Protocol on stdin and stdout: read-only, bounded; needs the extra `mcp`.",
         _ASK,
     ),

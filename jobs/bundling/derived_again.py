@@ -9,19 +9,19 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.bundling.subject import is_claimed
+from hindsight.jobs.bundling.subject import OF_ALL_PRODUCERS, OF_GROUPS, is_claimed
 from hindsight.jobs.drift import drift_derivation
-from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.landing.ledger import files_of_dates, ledger
 from hindsight.jobs.producers import producer_derivation
-from hindsight.jobs.publishing.dates_to_compute import EMPTY
+from hindsight.jobs.publishing.dates_to_compute import Progress
 from hindsight.jobs.publishing.publication import Stretch
 from hindsight.jobs.publishing.publication_record import computed_before
-from hindsight.jobs.running.run_context import RunContext
+from hindsight.jobs.running.run_context import EVERY_DATE, RunContext
 from hindsight.jobs.running.scratch_folder import ScratchFolder
-from hindsight.schemas import CLIENT_EVENT, INGESTED_FILE, TOPIC_ROUTE, Table
+from hindsight.schemas import CLIENT_EVENT, TOPIC_ROUTE, Table
 from hindsight.schemas.arrow_types import arrow_schema, row_schema
 from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
 from hindsight.udfs.strategies.consistent_hash import Positions, given_positions
@@ -62,15 +62,9 @@ def known_dates(lake: LocalLake, side: Side, cluster: str, first: date, last: da
     own = frozenset(formats_of(side))
     beside = (n for n, f in FORMATS.items() if {TOPIC_ROUTE.name, CLIENT_EVENT.name} & {*f.tables})
     bearing = own if side == "consumer" else own.union(beside)
-    files = lake.rows(INGESTED_FILE, ["cluster", "format", "event_dates"], Where(values={"format": sorted(bearing)}))
-    touching: dict[ClusterDate, set[str]] = {}
-    for file in files.to_pylist():
-        for day in file["event_dates"]:
-            touching.setdefault(ClusterDate(file["cluster"], day), set()).add(file["format"])
-    with_files = {at: formats for at, formats in touching.items() if formats & own}
+    with_files = {f.at: f.formats for f in files_of_dates(ledger(lake, sorted(bearing))) if f.formats & own}
     stored, _ = computed_before(lake, _JOBS[side])
-    handing_on = {at for at, computed in stored.items() if computed.closing != EMPTY}
-    known = sorted(at.event_date for at in {*with_files, *handing_on} if at.cluster == cluster)
+    known = Progress(dict.fromkeys(with_files, ""), stored, EVERY_DATE).known(cluster)
     recorded = sorted(at.event_date for at in with_files if at.cluster == cluster)
     return KnownDates(
         [day for day in known if first <= day <= last],
@@ -78,7 +72,7 @@ def known_dates(lake: LocalLake, side: Side, cluster: str, first: date, last: da
         min((day for day in known if day > last), default=None),
         max(recorded, default=last),
         recorded,
-        sorted({name for formats in with_files.values() for name in formats}),
+        sorted(frozenset[str]().union(*with_files.values())),
     )
 
 
@@ -104,13 +98,7 @@ def derived_again(
         stretch = dates.stretch(lake, RunContext(str(folder), run_id=_RUN, started_at=_AT), cluster)
         with given_positions(ring):
             made = derive(stretch, settings, runner)
-            return {table.name: _of(made, table) for table in _derived(of_groups)}
-
-
-def _derived(of_groups: bool) -> Iterable[Table]:
-    from hindsight.jobs.bundling.subject import OF_ALL_PRODUCERS, OF_GROUPS
-
-    return OF_GROUPS if of_groups else OF_ALL_PRODUCERS
+            return {table.name: _of(made, table) for table in (OF_GROUPS if of_groups else OF_ALL_PRODUCERS)}
 
 
 def _of(made: Any, table: Table) -> pa.Table:

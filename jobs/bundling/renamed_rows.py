@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import chain, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -32,13 +33,6 @@ class UnknownStateError(ValueError):
 
 
 @dataclass(frozen=True)
-class Each:
-    """A list of any length."""
-
-    of: Any
-
-
-@dataclass(frozen=True)
 class By:
     """Values by names of a kind."""
 
@@ -46,174 +40,125 @@ class By:
     of: Any = None
 
 
-@dataclass(frozen=True)
-class Fields:
-    """Values by the product's own words."""
-
-    of: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """What stands at each place of a list; behind these, numbers and words of truth alone, or what ``rest`` is."""
-
-    of: Sequence[Any]
+# The shape of a state. A word: a text names something of that kind. None: no text at all, however deep. A list: any
+# number of its one shape. A tuple: what stands at each place; behind these, numbers alone. A dict: values by the
+# product's own words. ``By``: values by names.
+Shape = str | None | list[Any] | tuple[Any, ...] | dict[str, Any] | By
 
 
-SENTENCE = "sentence"  # a text for people: it is left out
-_NUMBER = None  # a shape: no text at all, however deep
-_QUEUE = ("topic", "broker", _NUMBER)
-_SUBJECT = Row(("word", "topic", "broker", _NUMBER, "client", "told"))
-_CAUSE = Row(("word", "told"))
-_DISTURBANCE = Row(("word", _NUMBER, "told", "topic"))
-_LEDGER = Fields({"holders": Each(Row((*_QUEUE, By("client")))), "given": Each(Row((*_QUEUE, "client")))})
-_OWNERS = By("topic", Each(Row((*_QUEUE, "client"))))
-_MEMORY = Fields(
-    {
-        **dict.fromkeys(("rounds_read", "read_at", "last_at", "progress_at", "ordered", "peopled_at", "diverged")),
-        **dict.fromkeys(("empty_since", "lost_at")),
-        "members": Each("client"),
-        **dict.fromkeys(("starts", "silent", "unheard", "relived", "newcomers", "by_hand"), By("client")),
-        "twice": Each(Row(("client", "broker", "address", _NUMBER))),
-        "subscriptions": By("client", Each(Row(("topic", "word", "expression", Each("tag"))))),
-        "routes": By("topic", Each(Row(("broker", _NUMBER)))),
-        "disturbances": Each(_DISTURBANCE),
-        "last_disturbance": _DISTURBANCE,
-        **dict.fromkeys(("standing", "ownerless", "slow", "new_queues", "offsets"), Each(Row(_QUEUE))),
-        "shown": Each(Row((*_QUEUE, "client", _NUMBER))),
-        "held": Each(Row((*_QUEUE, "client", "client", _NUMBER))),
-        "unlocked": Each(Row(("client", *_QUEUE, _NUMBER))),
-        "missing": By("told"),
-        "remade": By("topic"),
-        "absence": Fields({"members": By("client"), "came_back": By("client")}),
-    }
-)
-_TRACK = Fields(
-    {
-        **dict.fromkeys(("code", "severity", "trust", "state"), "word"),
-        "kind": "told",
-        "sentence": SENTENCE,
-        "causes": Each(_CAUSE),
-        "incident": _CAUSE,
-        **dict.fromkeys(
-            [
-                "since",
-                "first_seen_at",
-                "last_true_at",
-                "rounds_true",
-                "rounds_past_grace",
-                "rounds_informative",
-                "false_rounds",
-                "false_since",
-                "lag_at_open",
-                "lag_now",
-                "offset_at_first",
-                "accrued",
-            ]
-        ),
-    }
-)
-_INCIDENT = Fields(
-    {
-        "incident_id": "incident",
-        "cause": _CAUSE,
-        **dict.fromkeys(("severity", "trust", "state"), "word"),
-        "also": Each("word"),
-        "attached": Each(Row((_SUBJECT, "word", "told", "word", "word"))),
-        **dict.fromkeys(("cause_sentence", "worst_sentence"), SENTENCE),
-        "disturbance": _DISTURBANCE,
-        **dict.fromkeys(
-            [
-                "first_seen_at",
-                "opened_at",
-                "last_seen_at",
-                "resolved_at",
-                "ordered",
-                "reopened",
-                "changes",
-                "rounds_true",
-                "rounds_informative",
-                "lag_at_open",
-                "lag_now",
-                "accrued",
-            ]
-        ),
-    }
-)
-GROUP_STATE = Fields(
-    {
-        "memory": _MEMORY,
-        "ledger": Fields(
-            {
-                "tracks": Each(Row((_SUBJECT, _TRACK))),
-                "incidents": Each(_INCIDENT),
-                "openings": Each(Row(("word", "told", "day", _NUMBER))),
-            }
-        ),
-        # Of servers.
-        "sweeps": _NUMBER,
-        "failing": Each(Row(("told", "word", _NUMBER))),
-        "routed": By("broker"),
-        "troubles": Each(Row(("word", "told", "incident", _NUMBER, _NUMBER, _NUMBER, Each("group")))),
-        "churn": Fields({"owners": _OWNERS, "expected": _OWNERS, "members": Each("client"), "changed_at": None}),
-        "inference": Fields({"surviving": By("topic", Each("inferred")), "rounds": By("topic")}),
-    }
-)
-_OF_ROUNDS = Fields(
-    {
+def _all_as(names: str, shape: Shape) -> dict[str, Shape]:
+    return dict.fromkeys(names.split(), shape)
+
+
+_SENTENCE = "sentence"  # a text for people: it is left out
+_QUEUE = ("topic", "broker", None)
+_SUBJECT = ("word", "topic", "broker", None, "client", "told")
+_CAUSE = ("word", "told")
+_DISTURBANCE = ("word", None, "told", "topic")
+_LEDGER = {"holders": [(*_QUEUE, By("client"))], "given": [(*_QUEUE, "client")]}
+_OWNERS = By("topic", [(*_QUEUE, "client")])
+_MEMORY = {
+    **_all_as("rounds_read read_at last_at progress_at ordered peopled_at diverged empty_since lost_at", None),
+    "members": ["client"],
+    **_all_as("starts silent unheard relived newcomers by_hand", By("client")),
+    "twice": [("client", "broker", "address", None)],
+    "subscriptions": By("client", [("topic", "word", "expression", ["tag"])]),
+    "routes": By("topic", [("broker", None)]),
+    "disturbances": [_DISTURBANCE],
+    "last_disturbance": _DISTURBANCE,
+    **_all_as("standing ownerless slow new_queues offsets", [_QUEUE]),
+    "shown": [(*_QUEUE, "client", None)],
+    "held": [(*_QUEUE, "client", "client", None)],
+    "unlocked": [("client", *_QUEUE, None)],
+    "missing": By("told"),
+    "remade": By("topic"),
+    "absence": _all_as("members came_back", By("client")),
+}
+_TRACK = {
+    **_all_as("code severity trust state", "word"),
+    "kind": "told",
+    "sentence": _SENTENCE,
+    "causes": [_CAUSE],
+    "incident": _CAUSE,
+    **_all_as("since first_seen_at last_true_at rounds_true rounds_past_grace rounds_informative", None),
+    **_all_as("false_rounds false_since lag_at_open lag_now offset_at_first accrued", None),
+}
+_INCIDENT = {
+    "incident_id": "incident",
+    "cause": _CAUSE,
+    **_all_as("severity trust state", "word"),
+    "also": ["word"],
+    "attached": [(_SUBJECT, "word", "told", "word", "word")],
+    **_all_as("cause_sentence worst_sentence", _SENTENCE),
+    "disturbance": _DISTURBANCE,
+    **_all_as("first_seen_at opened_at last_seen_at resolved_at ordered reopened changes", None),
+    **_all_as("rounds_true rounds_informative lag_at_open lag_now accrued", None),
+}
+_GROUP_STATE = {
+    "memory": _MEMORY,
+    "ledger": {
+        "tracks": [(_SUBJECT, _TRACK)],
+        "incidents": [_INCIDENT],
+        "openings": [("word", "told", "day", None)],
+    },
+    # Of servers.
+    "sweeps": None,
+    "failing": [("told", "word", None)],
+    "routed": By("broker"),
+    "troubles": [("word", "told", "incident", None, None, None, ["group"])],
+    "churn": {"owners": _OWNERS, "expected": _OWNERS, "members": ["client"], "changed_at": None},
+    "inference": {"surviving": By("topic", ["inferred"]), "rounds": By("topic")},
+}
+_OF_ROUNDS = {
+    "ledger": _LEDGER,
+    **_all_as("members answering", ["client"]),
+    **_all_as("seen started", By("client")),
+    "routes": By("topic", "line"),
+    "last_at": None,
+}
+_REBALANCE_STATE = {
+    "logged": {
         "ledger": _LEDGER,
-        **dict.fromkeys(("members", "answering"), Each("client")),
-        **dict.fromkeys(("seen", "started"), By("client")),
-        "routes": By("topic", "line"),
-        "last_at": None,
-    }
-)
-REBALANCE_STATE = Fields(
-    {
-        "logged": Fields(
-            {
-                "ledger": _LEDGER,
-                "shared": Each(Row(("client", "topic"))),
-                **dict.fromkeys(("last", "counted"), By("client")),
-                "folders": By("log", Each("client")),
-                "orders": None,
-            }
-        ),
-        "rounds": By("collector", _OF_ROUNDS),
-        "signs": Each(Row((_NUMBER, "word", "told"))),
-        "created": By("client"),
-        "addresses": By("address", "client"),
-    }
-)
-SHAPES: Mapping[str, Fields] = {"group_drift_state": GROUP_STATE, "rebalance_state": REBALANCE_STATE}
+        "shared": [("client", "topic")],
+        **_all_as("last counted", By("client")),
+        "folders": By("log", ["client"]),
+        "orders": None,
+    },
+    "rounds": By("collector", _OF_ROUNDS),
+    "signs": [(None, "word", "told")],
+    "created": By("client"),
+    "addresses": By("address", "client"),
+}
+# A state of several dates, as JSON: its texts are told by their places in it.
+_STATES: Mapping[tuple[str, str], Shape] = {
+    ("group_drift_state", "state"): _GROUP_STATE,
+    ("rebalance_state", "state"): _REBALANCE_STATE,
+}
 
 
-def walked(text: str, shape: Fields, put: Put) -> str:
+def _state(text: str, shape: Shape, put: Put) -> str:
     """A state with each name put through ``put``. Raises: UnknownStateError."""
     state = _walked(json.loads(text), shape, put, "state")
     return json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def _walked(value: Any, shape: Any, put: Put, place: str) -> Any:
-    if value is None:
-        return None
-    if isinstance(shape, str) and isinstance(value, str):
-        return "" if shape == SENTENCE else value if shape == "day" else put(shape, value)
-    if shape is None:
-        return _without_text(value, place)
-    if isinstance(value, list):
-        if isinstance(shape, Each):
-            return [_walked(one, shape.of, put, f"{place}[]") for one in value]
-        if isinstance(shape, Row):
-            shapes = (*shape.of, *(None for _ in value[len(shape.of) :]))
-            return [
-                _walked(one, of, put, f"{place}[{n}]") for n, (one, of) in enumerate(zip(value, shapes, strict=False))
-            ]
-    if isinstance(value, dict):
-        if isinstance(shape, By):
+def _walked(value: Any, shape: Shape, put: Put, place: str) -> Any:
+    match value, shape:
+        case None, _:
+            return None
+        case _, None:
+            return _without_text(value, place)
+        case str(), str():
+            return "" if shape == _SENTENCE else value if shape == "day" else put(shape, value)
+        case list(), list():
+            return [_walked(one, shape[0], put, f"{place}[]") for one in value]
+        case list(), tuple():
+            places = enumerate(zip(value, chain(shape, repeat(None)), strict=False))
+            return [_walked(one, of, put, f"{place}[{n}]") for n, (one, of) in places]
+        case dict(), By():
             return {put(shape.kind, name): _walked(one, shape.of, put, f"{place}.*") for name, one in value.items()}
-        if isinstance(shape, Fields) and value.keys() <= shape.of.keys():
-            return {name: _walked(one, shape.of[name], put, f"{place}.{name}") for name, one in value.items()}
+        case dict(), dict() if value.keys() <= shape.keys():
+            return {name: _walked(one, shape[name], put, f"{place}.{name}") for name, one in value.items()}
     raise UnknownStateError(
         f"a state that is handed on holds at {place} what this release does not know how to rename."
     )
@@ -234,8 +179,6 @@ _LEFT_OUT = frozenset({"pid", "invoke_id"})  # numbers that name a process
 DIGESTS = frozenset({"incident_id", "member_list_hash", "queue_list_hash", "claims_hash", "line_digest"})
 # Columns that hold names inside of words, or words about names.
 _TOLD = frozenset({("allocation_drift", "kind"), ("drift_incident", "findings"), ("rebalance_event", "exceptions")})
-# A state of several dates, as JSON: its texts are told by their places in it.
-_STATES = frozenset({("group_drift_state", "state"), ("rebalance_state", "state")})
 
 
 def _text_leaves(name: str, kind: DataType) -> list[tuple[str, str | None]]:
@@ -283,7 +226,7 @@ def compared_columns(table: Table) -> list[str]:
 
 def _put(table: Table, column: str, text: str, put: Callable[[str, str], str]) -> str | None:
     if (table.name, column) in _STATES:
-        return walked(text, SHAPES[table.name], put)
+        return _state(text, _STATES[table.name, column], put)
     kind = _KINDS.get(column)
     return put(kind, text) if kind else None
 
@@ -292,7 +235,7 @@ def _changed(rows: pa.Table, table: Table, change: Change) -> pa.Table:
     needed = {field.name for field in table.schema if not field.nullable}
     made = []
     for field in rows.schema:
-        array = _whole(rows[field.name])
+        array = rows[field.name].combine_chunks()
         if field.name in _LEFT_OUT:
             array = pa.nulls(len(array), field.type)
         elif field.name not in table.lineage:
@@ -301,10 +244,6 @@ def _changed(rows: pa.Table, table: Table, change: Change) -> pa.Table:
             array = pc.fill_null(array, "")
         made.append(array)
     return pa.table(made, schema=rows.schema)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _of_type(array: pa.Array, name: str, change: Change) -> pa.Array:

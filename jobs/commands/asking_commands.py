@@ -23,6 +23,7 @@ from hindsight.jobs.commands.command_options import (
     Severity,
     To,
     dates_of,
+    show,
 )
 from hindsight.jobs.engines.asker import Asker, BadQueryError, Record
 from hindsight.jobs.engines.engine_choice import Engine, chosen_engine
@@ -205,10 +206,7 @@ def bundle_command(
             done = written_bundle(asker, loaded, what, where, first and first.date(), output)
         except NotOneRowError as error:
             raise typer.BadParameter(str(error)) from error
-        if as_lines:
-            write_json([done._asdict()])
-        else:
-            say(done.told())
+        show(as_lines, [done._asdict()], done.told())
 
 
 @app.command("metrics")
@@ -315,10 +313,7 @@ def lint_command(
 
     with _asking("lint", lake, settings, engine, master) as (asker, loaded):
         found = lint(asker, loaded.lint.accept, cluster=cluster)
-        if as_lines:
-            write_json(found)
-        else:
-            say(told(found))
+        show(as_lines, found, told(found))
         if fail_on:
             refuse(found, fail_on)
 
@@ -347,10 +342,7 @@ def check(
         )
     with _asking("check", lake, settings, engine, master) as (asker, _):
         results = check_quality.run(asker, context, table or ())
-        if as_lines:
-            write_json(results)
-        else:
-            say(map(_checked, results))
+        show(as_lines, results, map(_checked, results))
         failed = failures(results)
         if failed:
             raise GateFailedError(f"{len(failed)} critical expectation(s) failed: {told(failed)}")

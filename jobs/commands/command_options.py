@@ -1,16 +1,18 @@
-"""The options that commands share: what each is called, and what it takes."""
+"""The options that commands share: what each is called, and what it takes; and what ``--json`` chooses between."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.running.places import file_to_write, lake_folder, without_password
 from hindsight.jobs.running.run_context import DateRange
+from hindsight.jobs.running.terminal import say, write_json
 
 Severity = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO"]
 Landing = Annotated[
@@ -65,3 +67,11 @@ def dates_of(first: datetime | None, last: datetime | None) -> DateRange:
     if first and last and first > last:
         raise typer.BadParameter(f"--from {first:%Y-%m-%d} is after --to {last:%Y-%m-%d}.")
     return DateRange(first and first.date(), last and last.date())
+
+
+def show(as_lines: bool, rows: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> None:
+    """Print what was found: ``rows`` for a machine, or ``lines`` for people; the other is not looked at."""
+    if as_lines:
+        write_json(rows)
+    else:
+        say(lines)

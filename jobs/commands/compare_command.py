@@ -16,7 +16,7 @@ import typer
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
-from hindsight.jobs.commands.command_options import From, Json, SettingsFile, To, dates_of
+from hindsight.jobs.commands.command_options import From, Json, SettingsFile, To, dates_of, show
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.engines.runner import Runner
@@ -27,7 +27,6 @@ from hindsight.jobs.publishing.publication import Derivation
 from hindsight.jobs.running.places import absolute, without_password
 from hindsight.jobs.running.run_context import DateRange, RunContext
 from hindsight.jobs.running.scratch_folder import ScratchFolder
-from hindsight.jobs.running.terminal import say, write_json
 from hindsight.jobs.scenarios.derived_again import derive_again, opened_scenario
 from hindsight.jobs.scenarios.difference_causes import Causes, Side, derived_side, published_side
 from hindsight.jobs.scenarios.lake_version import LakeAsOf, lake_version
@@ -268,7 +267,7 @@ def compare(
     if is_agreed:
         raise typer.BadParameter("--yes belongs to --publish.")
     answer = question.answer()
-    _list(answer, as_lines=as_lines)
+    show(as_lines, as_values(answer), told(answer))
     if answer.found:
         raise LakesDifferError(f"{answer.rows} rows differ.")
 
@@ -281,7 +280,7 @@ def _list_and_publish(question: Question, *, as_lines: bool, is_agreed: bool) ->
     root, settings = question.derivable().root, question.settings
     with held(None, root, RunContext(root)) as context:
         answer = question.answer()
-        _list(answer, as_lines=as_lines)
+        show(as_lines, as_values(answer), told(answer))
         if not answer.found:
             typer.echo("Nothing differs, so nothing was published.", err=True)
             return
@@ -292,10 +291,3 @@ def _list_and_publish(question: Question, *, as_lines: bool, is_agreed: bool) ->
             for name, job in JOBS.items():
                 done = job.run_on(own, runner, settings, context)
                 typer.echo(f"Published: {done.dates} dates, {done.rows} rows of {name}.", err=True)
-
-
-def _list(answer: Answer, *, as_lines: bool) -> None:
-    if as_lines:
-        write_json(as_values(answer))
-    else:
-        say(told(answer))

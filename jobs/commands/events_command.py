@@ -20,6 +20,7 @@ from hindsight.jobs.commands.command_options import (
     SettingsFile,
     Severity,
     SinkNames,
+    show,
 )
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.engine_choice import chosen_engine
@@ -27,7 +28,7 @@ from hindsight.jobs.engines.opened import opened
 from hindsight.jobs.lake.lake_lease import held
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import say, write, write_json
+from hindsight.jobs.running.terminal import write
 from hindsight.jobs.telling.delivery import CURSORS, Cursors, deliver, first_number
 from hindsight.jobs.telling.incident_noting import (
     LAST,
@@ -127,10 +128,7 @@ def _show(
     require_reached(behind, events)
     everything = wanted(events, behind, severity, with_backfill=True)
     shown = everything if with_backfill else wanted(events, behind, severity, with_backfill=False)
-    if as_lines:
-        write_json(as_values(*one) for one in shown)
-    else:
-        say(told(shown, len(everything) - len(shown)))
+    show(as_lines, (as_values(*one) for one in shown), told(shown, len(everything) - len(shown)))
     if start is None:
         cursors.move(cursor, len(events))
 

@@ -22,6 +22,7 @@ from hindsight.jobs.commands.command_options import (
     To,
     Wait,
     dates_of,
+    show,
 )
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import Opened, opened
@@ -31,7 +32,6 @@ from hindsight.jobs.publishing.last_run import folders_at_rest, holds_input, las
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext, Step
 from hindsight.jobs.running.run_metrics import write_metrics
-from hindsight.jobs.running.terminal import say, write_json
 from hindsight.schemas import INGESTED_FILE
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -79,10 +79,7 @@ def _add(job: str) -> None:
                 done, shown = [run_pipeline.run_job(job, holding, loaded)], []
         if metrics:
             write_metrics(metrics, done)
-        if as_lines:
-            write_json(map(context.told, done))
-        else:
-            say(_ended(said, shown, done))
+        show(as_lines, map(context.told, done), _ended(said, shown, done))
 
     app.command(name)(command)
 

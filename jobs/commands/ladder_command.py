@@ -12,12 +12,12 @@ import typer
 
 from hindsight.jobs.asking.sql_output import table
 from hindsight.jobs.commands.asking_commands import require_lake
-from hindsight.jobs.commands.command_options import From, Json, LakeThere, To, dates_of
+from hindsight.jobs.commands.command_options import From, Json, LakeThere, To, dates_of, show
 from hindsight.jobs.engines.asker import BadQueryError, Record
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.running.places import absolute
-from hindsight.jobs.running.terminal import columns, legible, say, write_json
+from hindsight.jobs.running.terminal import columns, legible
 from hindsight.jobs.scenarios.weighed_ladders import weighed
 from hindsight.udfs.not_available_duration import LadderTooShortError
 
@@ -51,10 +51,7 @@ def ladder(
             rows = weighed(asker, cluster, producer_group, dates_of(first, last), slow, near * 1_000, ladders)
         except (BadQueryError, LadderTooShortError) as error:
             raise typer.BadParameter(str(error)) from error
-    if as_lines:
-        write_json(rows)
-    else:
-        say(_told(rows))
+    show(as_lines, rows, _told(rows))
 
 
 def _ladder(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

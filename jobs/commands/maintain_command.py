@@ -7,12 +7,11 @@ import typer
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import maintain
 from hindsight.jobs.commands.asking_commands import require_lake
-from hindsight.jobs.commands.command_options import EngineName, Json, LakeThere, Master, SettingsFile, Wait
+from hindsight.jobs.commands.command_options import EngineName, Json, LakeThere, Master, SettingsFile, Wait, show
 from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import opened
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.terminal import say, write_json
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -36,7 +35,4 @@ def maintain_command(
     ):
         found = maintain.run_on(held.lake, loaded, held.context)
         step.facts["tables"] = len(found)
-    if as_lines:
-        write_json(maintain.as_values(found))
-    else:
-        say(maintain.told(found))
+    show(as_lines, maintain.as_values(found), maintain.told(found))

@@ -16,10 +16,9 @@ from hindsight.jobs.bundling.derived_again import derived_again, own_rows
 from hindsight.jobs.bundling.made_bundle import Bundle, as_table
 from hindsight.jobs.bundling.renamed_rows import DIGESTS, settings_of
 from hindsight.jobs.bundling.subject import differences
-from hindsight.jobs.commands.command_options import Json
+from hindsight.jobs.commands.command_options import Json, show
 from hindsight.jobs.engines.arrow_columns import NullInColumnError
 from hindsight.jobs.engines.runner import KernelFailedError
-from hindsight.jobs.running.terminal import say, write_json
 from hindsight.schemas import Table
 from hindsight.udfs.bundles.new_names import GivenRing
 
@@ -163,10 +162,7 @@ def replay(
     """Needs no lake, and writes nothing but what it prints."""
     found, manifest = unpacked(bundle)
     verdicts, different = replayed(found), differences(manifest)
-    if as_lines:
-        write_json(as_values(found, verdicts, different))
-    else:
-        say(told(found, verdicts, different, every=every))
+    show(as_lines, as_values(found, verdicts, different), told(found, verdicts, different, every=every))
     lacking = sum(not verdict.is_same for verdict in verdicts)
     if lacking:
         raise ReplayDiffersError(f"{lacking} of {len(verdicts)} rows are not what the bundle claims.")

@@ -16,7 +16,7 @@ from hindsight.conf.settings_file import load_premises, load_settings
 from hindsight.jobs import rebuild_availability
 from hindsight.jobs.asking.sql_output import table
 from hindsight.jobs.commands.asking_commands import require_lake
-from hindsight.jobs.commands.command_options import From, Json, LakeThere, SettingsFile, To, dates_of
+from hindsight.jobs.commands.command_options import From, Json, LakeThere, SettingsFile, To, dates_of, show
 from hindsight.jobs.commands.what_if_command import effects, made
 from hindsight.jobs.engines.asker import BadQueryError, Record, as_records
 from hindsight.jobs.engines.local_asker import LocalAsker
@@ -24,7 +24,7 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.what_ifs import drop
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import DateRange, RunContext
-from hindsight.jobs.running.terminal import columns, legible, say, write_json
+from hindsight.jobs.running.terminal import columns, legible
 from hindsight.jobs.scenarios.planned_rollout import Asked, planned
 from hindsight.udfs.client_families import JAVA
 
@@ -80,10 +80,7 @@ def upgrade(
             raise typer.BadParameter(str(error)) from error
     if producer_group is not None:
         rows += _avoided(absolute(lake), asked, producer_group, dates_of(first, last), settings, rows)
-    if as_lines:
-        write_json(rows)
-    else:
-        say(_told(rows))
+    show(as_lines, rows, _told(rows))
 
 
 def _avoided(

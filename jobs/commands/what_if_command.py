@@ -19,7 +19,7 @@ from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import PremiseError, PremisesFile, load_premises, load_settings, microseconds
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
 from hindsight.jobs.asking.sql_output import table
-from hindsight.jobs.commands.command_options import From, Json, LakeRoot, SettingsFile, To, dates_of
+from hindsight.jobs.commands.command_options import From, Json, LakeRoot, SettingsFile, To, dates_of, show
 from hindsight.jobs.engines.asker import Record, as_records, query
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
@@ -29,7 +29,7 @@ from hindsight.jobs.lake.what_ifs import WHAT_IFS, checked_name, drop, remember,
 from hindsight.jobs.publishing.publication import Derivation
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.run_context import NoSuchDatesError, RunContext
-from hindsight.jobs.running.terminal import say, write, write_json
+from hindsight.jobs.running.terminal import write, write_json
 from hindsight.jobs.scenarios.derived_again import derive_again, opened_scenario
 from hindsight.udfs.allocation import UnknownStrategyError, resolve_strategy
 from hindsight.udfs.release_profiles import UnknownReleaseError, profile_for
@@ -199,10 +199,7 @@ def what_if(
         read, loaded = load_premises(given), load_settings(settings)
         context, derivations = RunContext(root, dates_of(first, last)), [job.derivation for job in _JOBS]
         done = made(root, checked_name(name), read, loaded, context, derivations)
-        if as_lines:
-            write_json(_as_values(root, name, loaded, done.not_computed))
-        else:
-            say(_told(root, name, loaded, done.not_computed))
+        show(as_lines, _as_values(root, name, loaded, done.not_computed), _told(root, name, loaded, done.not_computed))
 
 
 def _text(premises: Path) -> str:

@@ -10,17 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hindsight.jobs.engines.asker import Asker, Record, records
-from hindsight.jobs.explaining.explanation import (
-    MOST,
-    REPLAYED,
-    Section,
-    at_instant,
-    on_date,
-    queried,
-    rules_in_force,
-    same,
-)
+from hindsight.jobs.engines.asker import Asker, Record
+from hindsight.jobs.explaining.explanation import MOST, Section, section
 from hindsight.udfs.fault_tolerance import FaultItem, FaultTable
 from hindsight.udfs.not_available_duration import not_available_duration
 from hindsight.udfs.producer.attempt_updates import fault_update
@@ -98,58 +89,23 @@ _EPOCH = datetime(1970, 1, 1)
 
 def explained_choice(asker: Asker, verdict: Record) -> Iterator[Section]:
     """The inputs, in the order in which a person would redo the verdict."""
-    rules = rules_in_force(asker, verdict)
+    rules = section(asker, "rules_in_force", verdict)
     yield rules
     if verdict["profile"] in PROFILES and rules.rows:
         yield _items(asker, verdict, rules)
-    producer = same(asker, verdict, "cluster", "event_date", "producer_group", "client_id")
-    at = at_instant(verdict["begin_at"])
-    yield queried(
-        asker,
-        "What the producer treated as not available when the attempt began (broker_availability_window)",
-        "A broker is left out of the choice from window_start on, up to window_end.",
-        f"""SELECT broker_name, state, window_start, window_end, trigger_kind, trigger_latency_ms, certainty
-            FROM broker_availability_window WHERE {producer}
-            AND window_start <= {at} + INTERVAL 1 SECOND
-            AND (window_end > {at} - INTERVAL 1 SECOND OR window_end IS NULL)
-            ORDER BY broker_name, window_start LIMIT {MOST}""",
-    )
-    near = f"begin_at BETWEEN {at} - INTERVAL 30 SECONDS AND {at} + INTERVAL 30 SECONDS"
-    yield queried(
-        asker,
-        "Brokers that it used for the topic within 30 s",
-        "A broker used before and after was in the client's list; so was the one that was chosen.",
-        f"""SELECT broker_name, COUNT_IF(begin_at < {at}) AS before, COUNT_IF(begin_at > {at}) AS after
-            FROM send_attempt WHERE {producer} AND {same(asker, verdict, "topic")} AND {near}
-            GROUP BY broker_name ORDER BY broker_name LIMIT {MOST}""",
-    )
-    yield queried(
-        asker,
-        "Recorded routes of the topic around that time (topic_route)",
-        "",
-        f"""SELECT captured_at, broker_name, write_queue_nums, perm, has_master, order_topic_conf
-            FROM topic_route
-            WHERE {same(asker, verdict, "cluster", "event_date", "topic")}
-            AND captured_at BETWEEN {at} - INTERVAL 300 SECONDS AND {at} + INTERVAL 60 SECONDS
-            ORDER BY captured_at DESC, broker_name LIMIT {MOST}""",
-    )
-    yield queried(
-        asker,
-        "The send's attempts",
-        "lastBrokerName is the broker of the attempt before.",
-        f"""SELECT attempt, begin_at, end_at, broker_name, queue_id, last_broker_name, outcome, queue_selected_by,
-            source_file || ':' || source_line AS line FROM send_attempt
-            WHERE {producer} AND {same(asker, verdict, "msg_id")} ORDER BY begin_at LIMIT {MOST}""",
-    )
+    for name in ("held_at_choice", "brokers_in_use", "routes_near_choice", "attempts_of_send"):
+        yield section(asker, name, verdict)
 
 
 def _items(asker: Asker, verdict: Record, rules: Section) -> Section:
     """The fault table as the client made its choice: what the date began with, then update after update."""
     profile, at = profile_in_force(rules, verdict["profile"]), verdict["begin_at"]
     stored = _stored_items(asker, verdict)
-    sent = _attempts_before(asker, verdict)
+    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    since = verdict | {"since": verdict["started_at"] or midnight}
+    sent = section(asker, "attempts_before", since, read=_READ).rows
     changes = [(update["at"], update) for update in updates_of(sent, profile, rules) if update["at"] < at]
-    changes += [(row["window_end"], row) for row in _forgotten(asker, verdict)]
+    changes += [(row["window_end"], row) for row in section(asker, "forgotten", verdict, read=_READ).rows]
     table = FaultTable(profile, items={name: _item(row) for name, row in stored.items()})
     updated = {name: row["last_update_at"] for name, row in stored.items()}
     for instant, change in sorted(changes, key=lambda each: each[0]):
@@ -177,36 +133,9 @@ def _items(asker: Asker, verdict: Record, rules: Section) -> Section:
 
 def _stored_items(asker: Asker, verdict: Record) -> dict[str, Record]:
     """What the process held at the end of the last recorded date before."""
-    rows = records(
-        asker,
-        f"""SELECT * FROM fault_item_state
-        WHERE {same(asker, verdict, "cluster", "producer_group", "client_id", "started_at")}
-        AND event_date < {on_date(verdict["begin_at"])} AND forgotten_at IS NULL ORDER BY event_date LIMIT {_READ}""",
-    )
+    rows = section(asker, "stored_items", verdict, read=_READ).rows
     last = max((row["event_date"] for row in rows), default=None)
     return {row["broker_name"]: row for row in rows if row["event_date"] == last}
-
-
-def _attempts_before(asker: Asker, verdict: Record) -> list[Record]:
-    since = verdict["started_at"] or verdict["begin_at"].replace(hour=0, minute=0, second=0, microsecond=0)
-    return records(
-        asker,
-        f"""SELECT * FROM {REPLAYED}
-        WHERE {same(asker, verdict, "cluster", "event_date", "producer_group", "client_id")}
-        AND begin_at >= {at_instant(since)} AND begin_at < {at_instant(verdict["begin_at"])}
-        AND broker_name IS NOT NULL ORDER BY begin_at DESC LIMIT {_READ}""",
-    )
-
-
-def _forgotten(asker: Asker, verdict: Record) -> list[Record]:
-    """Brokers that the fallback had the client forget before."""
-    return records(
-        asker,
-        f"""SELECT broker_name, window_end FROM broker_availability_window
-        WHERE {same(asker, verdict, "cluster", "event_date", "producer_group", "client_id", "started_at")}
-        AND end_reason = 'removed' AND window_end < {at_instant(verdict["begin_at"])}
-        ORDER BY window_end LIMIT {_READ}""",
-    )
 
 
 def _item(row: Record) -> FaultItem:
@@ -220,14 +149,15 @@ def _ms(instant: datetime) -> int:
 
 def explained_window(asker: Asker, window: Record) -> Iterator[Section]:
     """The sections of a row of ``broker_availability_window``."""
-    rules = rules_in_force(asker, window)
+    rules = section(asker, "rules_in_force", window)
     yield rules
     profile = profile_in_force(rules, window["profile"])
     updates = _updates_in(asker, window, profile, rules)
     yield Section(
         "The producer's updates of this broker in its fault table", _how_to_read(profile, window), updates[:MOST]
     )
-    yield _ending(asker, window)
+    reason = window["end_reason"]
+    yield section(asker, "ending", window, ending=f"{reason}: {_ENDINGS[reason]}")
 
 
 def _how_to_read(profile: FaultProfile, window: Record) -> str:
@@ -253,15 +183,7 @@ def _how_to_read(profile: FaultProfile, window: Record) -> str:
 
 def _updates_in(asker: Asker, window: Record, profile: FaultProfile, rules: Section) -> list[Record]:
     until = window["window_end"] or window["window_start"]
-    of_both = same(asker, window, "cluster", "producer_group", "client_id", "broker_name")
-    sent = records(
-        asker,
-        f"""SELECT * FROM {REPLAYED} WHERE {of_both}
-        AND event_date BETWEEN {on_date(window["window_start"] - timedelta(days=1))} AND {on_date(until)}
-        AND end_at >= {at_instant(window["window_start"])}
-        AND LEAST(end_at, COALESCE(submit_end_at, end_at)) <= {at_instant(until)}
-        ORDER BY end_at LIMIT {MOST * 10}""",
-    )
+    sent = section(asker, "attempts_of_window", window | {"until": until}).rows
     return [
         {name: value for name, value in update.items() if name != "broker_name"}
         for update in updates_of(sent, profile, rules)
@@ -281,37 +203,12 @@ _ENDINGS = {
 }
 
 
-def _ending(asker: Asker, window: Record) -> Section:
-    starts = records(
-        asker,
-        f"""SELECT 'start' AS what, started_at AS at, source_file || ':' || source_line AS line
-        FROM producer_instance WHERE {same(asker, window, "cluster", "producer_group", "client_id")}
-        UNION ALL
-        SELECT 'last attempt', MAX(end_at), MAX_BY(source_file || ':' || source_line, end_at) FROM send_attempt
-        WHERE {same(asker, window, "cluster", "event_date", "producer_group", "client_id")}""",
-    )
-    return Section("How it ended", f"{window['end_reason']}: {_ENDINGS[window['end_reason']]}", starts)
-
-
 def explained_send(asker: Asker, call: Record) -> Iterator[Section]:
     """The inputs, in the order in which a person would redo the verdict and the result."""
-    yield rules_in_force(asker, call)
-    yield _settings(asker, call)
-    yield _attempts(asker, call)
-    yield _held(asker, call)
-
-
-def _settings(asker: Asker, call: Record) -> Section:
-    """How the producer sends, as it recorded itself."""
-    profile = PROFILES.get(call["profile"] or "")
-    return queried(
-        asker,
-        "How the producer sends (producer_replay.recorded)",
-        f"{_rules_of(profile)} Null: not recorded; DefaultMQProducer's own default counts: 2 retries, 3000 ms, false.",
-        f"""SELECT recorded.retry_times_sync, recorded.retry_times_async, recorded.retry_another_broker,
-            recorded.send_timeout_ms FROM producer_replay
-            WHERE {same(asker, call, "cluster", "event_date", "producer_group", "client_id", "started_at")}""",
-    )
+    yield section(asker, "rules_in_force", call)
+    yield section(asker, "sending", call, rules=_rules_of(PROFILES.get(call["profile"] or "")))
+    yield section(asker, "attempts_of_call", call)
+    yield section(asker, "held_meanwhile", call)
 
 
 def _rules_of(profile: FaultProfile | None) -> str:
@@ -326,37 +223,4 @@ def _rules_of(profile: FaultProfile | None) -> str:
         f"SYNC: at most 1 + retry_times_sync attempts. The next one follows a RemotingException or MQClientException, "
         f"a broker's error of code {codes}{more}, and another status than SEND_OK if retry_another_broker. {time}. "
         "ONEWAY, and a queue that the application chose: one attempt. ASYNC: the client retries where no hook sees it."
-    )
-
-
-def _attempts(asker: Asker, call: Record) -> Section:
-    """The attempts, with their lines."""
-    day, until = on_date(call["begin_at"]), on_date(call["end_at"] + timedelta(days=1))
-    return queried(
-        asker,
-        "Its attempts (send_attempt)",
-        "gone_ms: what was gone of the time-out as the attempt ended, counted from the first one's begin.",
-        f"""SELECT attempt, begin_at, end_at, latency_ms,
-            UNIX_MILLIS(end_at) - UNIX_MILLIS({at_instant(call["begin_at"])}) AS gone_ms, broker_name, queue_id,
-            outcome, exception, error, response_code, queue_selected_by,
-            CONCAT(source_file, ':', source_line) AS line FROM send_attempt
-            WHERE {same(asker, call, "cluster", "producer_group", "client_id", "msg_id", "mode")}
-            AND event_date BETWEEN {day} AND {until}
-            AND begin_at BETWEEN {at_instant(call["begin_at"])} AND {at_instant(call["end_at"])}
-            ORDER BY begin_at, attempt LIMIT {MOST}""",
-    )
-
-
-def _held(asker: Asker, call: Record) -> Section:
-    """The brokers that were left out of the choice meanwhile."""
-    return queried(
-        asker,
-        "Brokers that the producer treated as not available meanwhile (broker_availability_window)",
-        "A retry goes to another broker if one is available (see send_verdict for its choice).",
-        f"""SELECT broker_name, state, window_start, window_end, trigger_kind, certainty
-            FROM broker_availability_window
-            WHERE {same(asker, call, "cluster", "event_date", "producer_group", "client_id")}
-            AND window_start <= {at_instant(call["end_at"])}
-            AND (window_end > {at_instant(call["begin_at"])} OR window_end IS NULL)
-            ORDER BY window_start, broker_name LIMIT {MOST}""",
     )

@@ -1,25 +1,25 @@
-"""What an explanation is made of: sections of rows for a person, and the SQL that picks them.
-
-A row of producer_release in, what else its producer may have been and the attempts that told, out.
-"""
+"""What an explanation is made of: sections of rows for a person, and the SQL that picks them, from ``queries``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import cache
+from itertools import takewhile
 from typing import Any
 
-from hindsight.jobs.engines.asker import Asker, Record, records
+from hindsight.jobs.engines.asker import Asker, Record, query, records
 from hindsight.jobs.running.terminal import legible, upright, width_of
 
 MOST = 60
 # The attempts that the replay went by: of some producers several sources tell.
-REPLAYED = """send_attempt AS a SEMI JOIN producer_replay AS r
+_REPLAYED = """send_attempt AS a SEMI JOIN producer_replay AS r
             ON a.cluster = r.cluster AND a.event_date = r.event_date AND a.producer_group = r.producer_group
             AND a.client_id = r.client_id AND ARRAY_CONTAINS(r.sources, a.source)"""
-_PROCESS = ("cluster", "event_date", "producer_group", "client_id", "started_at")
-_AROUND = timedelta(seconds=30)
+_PLACE = re.compile(r"(\w+)(?:([+-]\d+)([sd]))?")
+_UNITS = {"s": "seconds", "d": "days"}
 
 
 @dataclass(frozen=True)
@@ -48,24 +48,65 @@ class Section:
         return "\n".join([head, *table])
 
 
-def queried(asker: Asker, title: str, words: str, query: str) -> Section:
-    """A section whose rows a bounded query picks."""
-    return Section(title, words, records(asker, query))
+@dataclass(frozen=True)
+class Filled:
+    """What a place in braces stands for, by what is in its brackets."""
+
+    by: Callable[[str], str]
+
+    def __getitem__(self, named: str) -> str:
+        return self.by(named)
 
 
-def rules_in_force(asker: Asker, row: Record) -> Section:
-    """The rules by which the row's producer was replayed on its date."""
-    kept = (
-        "client_version, profile, latency_fault_enabled, detector_enabled, latency_max_ms, not_available_ms, verdict, "
-        "reasons, certainty"
-    )
-    process = same(asker, row, "cluster", "event_date", "producer_group", "client_id", "started_at")
-    return queried(
-        asker,
-        "The rules in force (producer_replay)",
-        "A start record wins over the settings, and these over the release's own.",
-        f"SELECT {kept} FROM producer_replay WHERE {process}",
-    )
+def section(asker: Asker, name: str, row: Record, **more: object) -> Section:
+    """The section called ``name`` in ``queries``, of the row that is explained; its query is bounded.
+
+    What stands in braces there: ``same[a b]``: the columns hold what they hold in the row; ``and_same[a b]``: that
+    behind an AND, or nothing where the row's last of them is null or empty; ``at[a]``, ``on[a]``: an instant of the
+    row, or its UTC date, also moved, as ``at[a-30s]`` or ``on[a+1d]``; ``text[a]``: a text of it; and ``more``.
+    """
+    title, words, text = _sections()[name]
+    fills = {
+        "same": Filled(lambda names: same(asker, row, *names.split())),
+        "and_same": Filled(lambda names: _and_same(asker, row, names.split())),
+        "at": Filled(lambda place: at_instant(_moved(row, place))),
+        "on": Filled(lambda place: on_date(_moved(row, place))),
+        "text": Filled(lambda column: asker.literal(row[column])),
+        "most": MOST,
+        "replayed": _REPLAYED,
+        **more,
+    }
+    return Section(title, words.format(**fills), records(asker, text.format(**fills)))
+
+
+@cache
+def _sections() -> dict[str, tuple[str, str, str]]:
+    """By name: title, words and query."""
+    found = (block for rows_of in ("producers", "groups") for block in blocks("queries", rows_of, of="explaining"))
+    return {name: (title, " ".join(words), text) for name, title, words, text in found}
+
+
+def blocks(folder: str, name: str, *, of: str) -> Iterator[tuple[str, str, list[str], str]]:
+    """The queries of one file, which blank lines part: the name and title and the words of its comment, and the query.
+
+    What stands before the first query is about the file.
+    """
+    for block in query(folder, name, of=of).strip().split("\n\n")[1:]:
+        lines = block.split("\n")
+        head, *words = (line.removeprefix("-- ") for line in takewhile(lambda line: line.startswith("--"), lines))
+        named, _, title = head.partition(": ")
+        yield named, title, words, "\n".join(lines[len(words) + 1 :])
+
+
+def _and_same(asker: Asker, row: Record, names: Sequence[str]) -> str:
+    return "" if row[names[-1]] in (None, "") else f" AND {same(asker, row, *names)}"
+
+
+def _moved(row: Record, place: str) -> datetime:
+    """An instant of the row, perhaps moved by some seconds or days."""
+    ((column, number, unit),) = _PLACE.findall(place)
+    instant: datetime = row[column]
+    return instant + timedelta(**{_UNITS[unit]: int(number)}) if number else instant
 
 
 def same(asker: Asker, row: Record, *names: str) -> str:
@@ -99,37 +140,3 @@ def shown(value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name}={shown(each)}" for name, each in value.items())
     return "; ".join(map(shown, value)) if isinstance(value, list) else "null" if value is None else legible(str(value))
-
-
-def explained_release(asker: Asker, release: Record) -> Iterator[Section]:
-    """How its process was replayed, all its setups, and the attempts around the first that went against this one."""
-    yield rules_in_force(asker, release)
-    yield candidates(asker, release)
-    if release["begin_at"] is not None:
-        yield _around(asker, release)
-
-
-def candidates(asker: Asker, row: Record) -> Section:
-    """What a process may have been; ``row``: of any table with a process and date."""
-    return queried(
-        asker,
-        "What it may have been (producer_release)",
-        "A setup is ruled out when more of its chances went against it than misread lines explain.",
-        f"""SELECT families, ladder, latency_fault_enabled AS switch, detector_enabled AS detector, state, ruled_out_by,
-            against, chances, log_likelihood, msg_id, begin_at, broker_name, reason
-            FROM producer_release WHERE {same(asker, row, *_PROCESS)}
-            ORDER BY state, families, ladder, switch, detector LIMIT {MOST}""",
-    )
-
-
-def _around(asker: Asker, release: Record) -> Section:
-    since, until = release["begin_at"] - _AROUND, release["begin_at"]
-    return queried(
-        asker,
-        "Attempts to the broker up to the first choice that went against it (send_attempt)",
-        "The last slow or failed one before it opened the window in which this setup avoids the broker.",
-        f"""SELECT begin_at, end_at, latency_ms, topic, thread, msg_id, attempt, last_broker_name, outcome, exception
-            FROM {REPLAYED} WHERE {same(asker, release, "cluster", "producer_group", "client_id", "broker_name")}
-            AND begin_at BETWEEN {at_instant(since)} AND {at_instant(until)}
-            ORDER BY begin_at DESC, msg_id, attempt LIMIT 20""",
-    )
