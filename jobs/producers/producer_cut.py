@@ -118,10 +118,11 @@ def cut(task: AttemptFile) -> Iterator[Blob]:
     names = dict.fromkeys([*ATTEMPTS.names, "cluster", *(NEEDED if task.nearest else ())])
     for piece in task.pieces(list(names)):
         rows = nearest_attempts(piece, task.nearest, task.distances) if task.nearest else piece
-        for cluster in pc.unique(rows["cluster"]).to_pylist():
+        clusters = pc.unique(rows["cluster"]).to_pylist()
+        for cluster in clusters:
             if cluster in task.addresses.dates:
-                own = rows.filter(pc.equal(rows["cluster"], cluster)).select(ATTEMPTS.names).cast(ATTEMPTS)
-                yield from _of_cluster(own, cluster, task)
+                own = rows if len(clusters) == 1 else rows.filter(pc.equal(rows["cluster"], cluster))
+                yield from _of_cluster(own.select(ATTEMPTS.names).cast(ATTEMPTS), cluster, task)
 
 
 def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blob]:

@@ -13,7 +13,7 @@ import pytest
 
 from hindsight.udfs.producer import choice_fold, producer_date
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
-from hindsight.udfs.producer.choice_readings import route_readings
+from hindsight.udfs.producer.choice_readings import BrokerRecord, route_readings
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS
 from hindsight.udfs.producer.send_verdicts import KnownBroker, judge
 from tests.conftest import GOLDEN
@@ -49,16 +49,21 @@ class JudgedTwice(ChoiceJudge):
 
     seen: ClassVar[list[bool]] = []  # of each choice whether routes were recorded
 
-    def _first(self, n, process, own, columns):
+    def _first(self, n, process, own, columns, more=choice_fold.NOTHING_MORE):
         settings, profile = self._day.processes[process].rules.settings, self._day.profile_of(process)
         enabled, choice = bool(settings.latency_fault_enabled), columns.choice(n)
         held = self._routes.held(columns.topics[n], choice.now_ms)
         records = [columns.record(n, pair, enabled=enabled) for pair in own]
-        known = [
-            KnownBroker(r.broker_name, self._items(r, process, choice), route_readings(r, choice, profile))
-            for r in choice_fold._with_routes(records, held)
-        ]
-        judgement = super()._first(n, process, own, columns)
+        routed = choice_fold._only_routed(held, {r.broker_name for r in records})
+        records += [BrokerRecord(name, None, None, (), None, None) for name in routed]
+        if held:
+            records = [r._replace(routes=tuple(route.entry(r.broker_name) for route in held)) for r in records]
+        known = []
+        for r in records:
+            items, routes = more.get(r.broker_name, ((), ()))
+            items = (*self._items(r, process, choice), *items)
+            known.append(KnownBroker(r.broker_name, items, (*route_readings(r, choice, profile), *routes)))
+        judgement = super()._first(n, process, own, columns, more)
         assert judgement == judge(choice, known, profile, enabled=enabled, tolerance_ms=self._tolerance_ms)
         self.seen.append(bool(held))
         return judgement

@@ -80,7 +80,7 @@ def told(case, date, attempts, windows, replay, verdicts, routes):
     processes = list(processes_of(replay, midnight_ms))
     places = {(p.producer, segment): place for place, p in enumerate(processes) for segment in (0, 1)}
     day = day_of(
-        facts_of(table, midnight_ms, {}),
+        facts_of(attempts_of(table, midnight_ms), {}),
         processes,
         places,
         cluster=case,
@@ -99,7 +99,7 @@ def told(case, date, attempts, windows, replay, verdicts, routes):
     held = held_of(own)
     share = share_of(
         day,
-        facts_of(table, midnight_ms, {}),
+        facts_of(attempts_of(table, midnight_ms), {}),
         counts,
         held_minutes(held, day.brokers),
         min_sends_per_minute=DEFAULT_LIMITS.min_sends_per_minute,

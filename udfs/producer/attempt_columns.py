@@ -6,7 +6,7 @@ is folded, so it is negative on the date before it. ``NEVER`` stands for an inst
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +144,12 @@ def attempts_of(table: pa.Table, midnight_ms: int) -> Attempts:
         on_date=(begin >= 0) & (begin < DAY_MS),
         is_async=mode.are(ASYNC),
     )
+
+
+def sent_by(table: pa.Table, producers: Iterable[tuple[str, str]]) -> pa.Table:
+    """The attempts of these producers, and of others that share a client id with one of them."""
+    clients = texts(encoded(table.select(["client_id"]))["client_id"])
+    return table.filter(pa.array(clients.are(*(client for _, client in producers))))
 
 
 def encoded(table: pa.Table) -> pa.Table:

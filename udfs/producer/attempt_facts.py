@@ -57,9 +57,8 @@ FACTS = pa.schema(
 )
 
 
-def facts_of(table: pa.Table, midnight_ms: int, cuts: Cuts) -> pa.Table:
+def facts_of(a: Attempts, cuts: Cuts) -> pa.Table:
     """The facts (``FACTS``) of some attempts, begun on the date or told to a fault table on it."""
-    a = attempts_of(table, midnight_ms)
     producers = producers_of(a)
     segments, starts_at = segments_of(producers, a.begin, cuts)
     texts = {name: a.texts(name) for name in _KEYS[3:]}

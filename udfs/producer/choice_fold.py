@@ -5,8 +5,7 @@ Each choice is judged by itself, in order, because a fallback may forget a broke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain, repeat
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,19 +41,21 @@ from hindsight.udfs.producer.send_verdicts import (
     Choice,
     ItemReading,
     Judgement,
-    KnownBroker,
     RouteReading,
     bit_of,
-    judge,
     names_of,
 )
-from hindsight.udfs.producer.unseen_life import FORGOTTEN
+from hindsight.udfs.producer.unseen_life import FORGOTTEN, longest_ms
 from hindsight.udfs.release_profiles import FaultProfile
 from hindsight.udfs.values.row_hashes import IntArray
 
 # How the client's list is known to have a broker.
 _SURE, _LIKELY, _ELSEWHERE = range(3)
 NO_SWITCH = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
+
+# Readings of a broker's item and of its route.
+_More = tuple[tuple[ItemReading, ...], tuple[RouteReading, ...]]
+NOTHING_MORE: Mapping[str, _More] = {}
 
 
 class Verdict(NamedTuple):
@@ -103,38 +104,74 @@ class ChoiceJudge:
         if judgement.verdict == "impossible" and enabled:
             judgement = self._with_unseen(n, process, own, columns) or judgement
         removals.note_rule(judgement, choice, topic)
-        forgotten = [pair for pair in own if columns.names[pair] in judgement.removable]
-        fresh = removals.note(judgement, choice, [columns.record(n, pair, enabled=enabled) for pair in forgotten])
+        fresh: Sequence[Removal] = ()
+        if judgement.removable:
+            forgotten = (pair for pair in own if columns.names[pair] in judgement.removable)
+            fresh = removals.note(judgement, choice, [columns.updates(n, pair) for pair in forgotten])
         if judgement.verdict == "impossible" and settings.latency_fault_enabled is None:
             # The client may have been switched on, and gone by a table of which no update is known.
             return Verdict(row, None, None, "unknown", NO_SWITCH), ()
         return _verdict(row, judgement), fresh
 
-    def _first(self, n: int, process: int, own: range, columns: _Columns) -> Judgement:
-        """The judgement by what lines show. Objects are made only for items that may have been several things."""
+    def _first(
+        self, n: int, process: int, own: range, columns: _Columns, more: Mapping[str, _More] = NOTHING_MORE
+    ) -> Judgement:
+        """The judgement by what lines show. Objects are made only for items that may have been several things.
+
+        ``more``: what brokers may have been besides, the likelier first.
+        """
         choice, held = columns.choice(n), self._routes.held(columns.topics[n], columns.choice(n).now_ms)
         profile = self._day.profile_of(process)
         enabled = bool(self._day.processes[process].rules.settings.latency_fault_enabled)
         removals, chosen = self.removals[process], bit_of(columns.brokers[n])
         board = Board(choice, chosen, profile, enabled=enabled, tolerance_ms=self._tolerance_ms)
         for pair in own:
-            name, place = columns.names[pair], columns.places[pair]
+            name, bit = columns.names[pair], bit_of(columns.places[pair])
             routes = self._listing(held, name, columns.listings[pair], profile)
             if columns.is_several[pair]:
-                items = self._items(columns.record(n, pair, enabled=enabled), process, choice)
-                board.add(bit_of(place), KnownBroker(name, items, routes))
-                continue
-            rank = columns.ranks[pair]
-            states = [board.state(bit_of(place), name, rank, columns.reachable[pair])]
-            gone = None if rank is None else removals.last(name)
-            if gone is not None and columns.updated[pair] <= gone.at_ms + self._tolerance_ms:
-                without = board.state(bit_of(place), name, None, True, None if gone.surely else FORGOTTEN)
-                states = [without] if gone.surely else [*states, without]
-            board.add_states(bit_of(place), states, routes)
+                readings = board.ranked(self._items(columns.record(n, pair, enabled=enabled), process, choice))
+            else:
+                readings = [(columns.ranks[pair], columns.reachable[pair], None)]
+                gone = None if columns.ranks[pair] is None else removals.last(name)
+                if gone is not None and columns.updated[pair] <= gone.at_ms + self._tolerance_ms:
+                    readings = [(None, True, None)] if gone.surely else [*readings, (None, True, FORGOTTEN)]
+            if name in more:
+                readings, routes = [*readings, *board.ranked(more[name][0])], (*routes, *more[name][1])
+            board.add(bit, name, readings, routes)
         for name in _only_routed(held, {columns.names[pair] for pair in own}) if held else ():
-            routes = self._listing(held, name, _LIKELY, profile)
-            board.add(bit_of(self._place_of(name)), KnownBroker(name, (ItemReading(None),), routes))
+            items, routes = more.get(name, ((), ()))
+            routes = (*self._listing(held, name, _LIKELY, profile), *routes)
+            board.add(bit_of(self._place_of(name)), name, board.ranked((ItemReading(None), *items)), routes)
         return board.judgement(self._named)
+
+    def _with_unseen(self, n: int, process: int, own: range, columns: _Columns) -> Judgement | None:
+        """What is said of a choice once all is read too that lines do not show, or not surely; None: there is none."""
+        profile, topic, tolerance_ms = self._day.profile_of(process), columns.topics[n], self._tolerance_ms
+        now, chosen = columns.choice(n).now_ms, columns.choice(n).broker_name
+        held, coming = self._routes.held(topic, now), self._routes.coming(topic, now)
+        fell_back = self.removals[process].fell_back(topic)
+        lasts_ms = longest_ms(profile) + tolerance_ms
+        gaps = [gap for gap in self._day.processes[process].gaps if gap.bears_on(now, now, lasts_ms)]
+        more: dict[str, _More] = {}
+        for pair in own:
+            name, others = columns.names[pair], columns.others(pair)
+            items: tuple[ItemReading, ...] = ()
+            if others or gaps:
+                record = columns.record(n, pair, enabled=True)
+                items = (
+                    *other_readings(record, now, others, tolerance_ms=tolerance_ms),
+                    *unseen_readings(record, now, profile, gaps, tolerance_ms=tolerance_ms),
+                )
+            before = columns.used_before(pair)
+            is_rewritten = fell_back is not None and before is not None and fell_back >= before
+            routes = () if name == chosen else self._unlisted(held, name, coming, is_rewritten, profile)
+            if items or routes:
+                more[name] = items, routes
+        for name in _only_routed(held, {columns.names[pair] for pair in own}) if held else ():
+            record = BrokerRecord(name, None, None, (), None, None)
+            items = unseen_readings(record, now, profile, gaps, tolerance_ms=tolerance_ms)
+            more[name] = items, () if name == chosen else self._unlisted(held, name, coming, False, profile)
+        return self._first(n, process, own, columns, more) if any(map(any, more.values())) else None
 
     def _items(self, record: BrokerRecord, process: int, choice: Choice) -> tuple[ItemReading, ...]:
         return item_readings(
@@ -156,6 +193,22 @@ class ChoiceJudge:
             self._listings[key] = route_readings(record, Choice(name if how == _SURE else "", None, 0), profile)
         return self._listings[key]
 
+    def _unlisted(
+        self, held: Sequence[Route], name: str, coming: Route | None, is_rewritten: bool, profile: FaultProfile
+    ) -> tuple[RouteReading, ...]:
+        """``unlisted_readings`` of a broker that was not chosen, once for what is equal.
+
+        ``is_rewritten``: the fallback may have taken it out of the list since its last use.
+        """
+        if not is_rewritten and coming is None:
+            return ()
+        key = ("unlisted", is_rewritten, profile.mutates_queue_list, name, id(coming), *map(id, held))
+        if key not in self._listings:
+            entries, used = tuple(route.entry(name) for route in held) or None, 0 if is_rewritten else None
+            record, entry = BrokerRecord(name, None, None, (), used, None, entries), coming and coming.entry(name)
+            self._listings[key] = unlisted_readings(record, Choice("", None, 0), profile, used, entry)
+        return self._listings[key]
+
     def _place_of(self, name: str) -> int:
         """Where the broker stands among the names; one that no attempt names is put at their end."""
         if name not in self._names:
@@ -167,42 +220,9 @@ class ChoiceJudge:
             self._sets[found] = names_of(found, self._names)
         return self._sets[found]
 
-    def _with_unseen(self, n: int, process: int, own: range, columns: _Columns) -> Judgement | None:
-        """What is said of a choice once all is read too that lines do not show, or not surely; None: there is none."""
-        profile, gaps, topic = self._day.profile_of(process), self._day.processes[process].gaps, columns.topics[n]
-        choice, tolerance_ms = columns.choice(n), self._tolerance_ms
-        now = choice.now_ms
-        records = _with_routes([columns.record(n, pair, enabled=True) for pair in own], self._routes.held(topic, now))
-        coming, fell_back = self._routes.coming(topic, now), self.removals[process].fell_back(topic)
-        known, is_more = [], False
-        for record, others in zip(records, chain(map(columns.others, own), repeat([])), strict=False):
-            items = (
-                *other_readings(record, now, others, tolerance_ms=tolerance_ms),
-                *unseen_readings(record, now, profile, gaps, tolerance_ms=tolerance_ms),
-            )
-            entry = coming.entry(record.broker_name) if coming else None
-            routes = unlisted_readings(record, choice, profile, fell_back, entry)
-            is_more = is_more or bool(items or routes)
-            items = (*self._items(record, process, choice), *items)
-            routes = (*route_readings(record, choice, profile), *routes)
-            known.append(KnownBroker(record.broker_name, items, routes))
-        return judge(choice, known, profile, enabled=True, tolerance_ms=tolerance_ms) if is_more else None
-
 
 def _verdict(row: int, judgement: Judgement) -> Verdict:
     return Verdict(row, sorted(judgement.admissible), judgement.rule, judgement.verdict, judgement.reason)
-
-
-def _with_routes(records: list[BrokerRecord], routes: Sequence[Route]) -> list[BrokerRecord]:
-    """The records with what the routes say of their brokers, and those of brokers that only a route names."""
-    if not routes:
-        return records
-    routed = _only_routed(routes, {record.broker_name for record in records})
-    more = [BrokerRecord(name, None, None, (), None, None) for name in routed]
-    return [
-        record._replace(routes=tuple(route.entry(record.broker_name) for route in routes))
-        for record in (*records, *more)
-    ]
 
 
 def _only_routed(routes: Sequence[Route], known: set[str]) -> list[str]:
@@ -226,17 +246,18 @@ class _Columns:
         self.places, self._of_items = place.tolist(), pairs.item.tolist()
         self.names = [day.brokers[code] for code in self.places]
         self.low, self.high = (each.tolist() for each in pairs.near)
-        self.used = [[None if ms == NEVER else ms + self._midnight for ms in each.tolist()] for each in pairs[5:]]
+        self._used_before, self._used_after = pairs.used_before.tolist(), pairs.used_after.tolist()  # ms of the date
         process, now = around.process[rows][pairs.choice], a.begin[rows][pairs.choice]
         items, is_sure = items_of(pairs, around), (place == around.broker[rows][pairs.choice]) | is_in_use(pairs, now)
         is_elsewhere = is_used_elsewhere(pairs, items, now, day)
         # How it is known where no route is recorded that the broker is in the client's list.
         self.listings = np.where(is_sure, _SURE, np.where(is_elsewhere, _ELSEWHERE, _LIKELY)).tolist()
-        self._is_there, self._latency, self._start, self.reachable, updated, self._doubted = (c.tolist() for c in items)
-        self.updated = [ms + self._midnight for ms in updated]
+        self._is_there, self._latency, self._start, self.reachable, _, self._doubted = (c.tolist() for c in items)
+        self.updated = (items.updated + self._midnight).tolist()
         is_on = np.array([bool(p.rules.settings.latency_fault_enabled) for p in day.processes], np.bool_)[process]
         is_held = (items.start > now) | (~items.reachable & day.gated[process])
-        ranks = zip(is_held.tolist(), self._latency, (self._epoch(ms) or 0 for ms in self._start), strict=True)
+        start = np.where(items.start == NEVER, 0, items.start + self._midnight)
+        ranks = zip(is_held.tolist(), self._latency, start.tolist(), strict=True)
         self.ranks = [rank if one else None for rank, one in zip(ranks, (items.is_there & is_on).tolist(), strict=True)]
         several = is_on & may_be_several(pairs, items, process, now, day, tolerance_ms=tolerance_ms)
         self.is_several = several.tolist()
@@ -257,7 +278,7 @@ class _Columns:
     def record(self, n: int, pair: int, *, enabled: bool) -> BrokerRecord:
         """What is recorded of one broker around the n-th choice."""
         doubted, name = self._epoch(self._doubted[pair]), self.names[pair]
-        before, after = self.used[0][pair], self.used[1][pair]
+        before, after = self.used_before(pair), self._epoch(self._used_after[pair])
         is_near = enabled and self.low[pair] < self.high[pair]
         near = self._near(n, self.low[pair], self.high[pair]) if is_near else ()
         item = updated = None
@@ -267,6 +288,16 @@ class _Columns:
                 item = FaultItem(self._latency[pair], self._epoch(self._start[pair]), self.reachable[pair])
         removal = None if doubted is None else Removal(name, doubted, surely=False)
         return BrokerRecord(name, item, updated, near, before, after, None, removal)
+
+    def updates(self, n: int, pair: int) -> BrokerRecord:
+        """The updates alone of one broker around the n-th choice of a client that keeps a table."""
+        updated = self.updated[pair] if self._is_there[pair] else None
+        near = self._near(n, self.low[pair], self.high[pair]) if self.low[pair] < self.high[pair] else ()
+        return BrokerRecord(self.names[pair], None, updated, near, None, None)
+
+    def used_before(self, pair: int) -> int | None:
+        """When the pair's broker was last used for the topic, epoch ms; None: it was not."""
+        return self._epoch(self._used_before[pair])
 
     def others(self, pair: int) -> list[Other]:
         """What the pair's item may have been otherwise, in epoch ms."""

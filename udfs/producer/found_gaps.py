@@ -38,6 +38,7 @@ from hindsight.udfs.producer.attempt_columns import (
     attempts_of,
     compact,
     producers_of,
+    sent_by,
     texts,
 )
 from hindsight.udfs.producer.attempt_facts import MIDNIGHT_ALONE, Cuts
@@ -95,9 +96,9 @@ class ClockSteps:
         other._back = {name: list(parts) for name, parts in self._back.items()}
         return other
 
-    def add(self, table: pa.Table) -> None:
+    def add(self, a: Attempts) -> None:
         """The next part."""
-        whose, rows, begin, number = _sends_of(table, self._midnight_ms)
+        whose, rows, begin, number = _sends_of(a)
         # By producer, begin and number; of all three the row is left out, because hardly any is looked at.
         keys = np.sort((whose.codes[rows] << 43) | (begin << 16) | (number % _WRAPS))
         edges = np.searchsorted(keys >> 43, np.arange(len(whose.names) + 1)).tolist()
@@ -142,7 +143,7 @@ def _repeats(parts: Iterable[pa.Table], midnight_ms: int, names: Collection[Prod
     """By producer when it sent messages that it had sent before: an application kept their ids."""
     sent: dict[Producer, list[IntArray]] = {name: [] for name in names}
     for table in parts:
-        whose, rows, begin, number = _sends_of(table, midnight_ms)
+        whose, rows, begin, number = _sends_of(attempts_of(sent_by(table, names), midnight_ms))
         for code, name in enumerate(whose.names):
             if name in sent:
                 own = whose.codes[rows] == code
@@ -157,9 +158,8 @@ def _repeats(parts: Iterable[pa.Table], midnight_ms: int, names: Collection[Prod
     return found
 
 
-def _sends_of(table: pa.Table, midnight_ms: int) -> tuple[Producers, IntArray, IntArray, IntArray]:
+def _sends_of(a: Attempts) -> tuple[Producers, IntArray, IntArray, IntArray]:
     """Who made attempts; rows of the date's sends whose ids are numbers, with their begins and these numbers."""
-    a = attempts_of(table, midnight_ms)
     number, counts = _numbers(a)
     rows = np.flatnonzero(counts & a.on_date & (a.attempt <= 0))
     return producers_of(a), rows, a.begin[rows], number[rows]
@@ -205,8 +205,9 @@ def changed_settings(
         return {}
     first = {place: min(row["begin_at"] for row in impossible if row["process"] == place) for place in sorted(asked)}
     tallies = dict.fromkeys(first, Tally(0.0, 0.0))
+    names = [day.processes[place].producer for place in first]
     for table in parts:
-        for place, own in _of_part(day, table, first, held):
+        for place, own in _of_part(day, sent_by(table, names), first, held):
             tallies[place] = Tally(*(a + b for a, b in zip(tallies[place], own, strict=True)))
     return {p: first[p] for p, t in tallies.items() if t.expected and t.against >= _MIN_SHARE * t.expected}
 
@@ -274,12 +275,11 @@ def explained(verdicts: pa.Table, rows: Sequence[Mapping[str, Any]], changes: Ma
 # -- two processes under one id --------------------------------------------------------------------------------------
 
 
-def traces_of(table: pa.Table, midnight_ms: int, cuts: Cuts) -> pa.Table:
+def traces_of(a: Attempts, cuts: Cuts) -> pa.Table:
     """Which heads of ids, and near a start which threads, sent between when and when (``TRACES``).
 
     ``after``: the start, ms of the date, that the attempts follow, of producers with one; else of no meaning.
     """
-    a = attempts_of(table, midnight_ms)
     parts = [_of_heads_sent(a), _near_starts(a, cuts)]
     return pa.concat_tables([TRACES.empty_table(), *(part for part in parts if part is not None)])
 

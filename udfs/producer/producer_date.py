@@ -282,9 +282,10 @@ def _looked_through(date: Date, cuts: Cuts) -> dict[int, Looked]:
         facts, traces, clocks = [before.facts], [before.traces], before.clocks.copied()
     found: dict[int, Looked] = {}
     for table, until in date.slices():
-        facts.append(facts_of(table, date.midnight_ms, cuts))
-        traces.append(traces_of(table, date.midnight_ms, cuts))
-        clocks.add(table)
+        a = attempts_of(table, date.midnight_ms)
+        facts.append(facts_of(a, cuts))
+        traces.append(traces_of(a, cuts))
+        clocks.add(a)
         if until in (*date.keep_at, END):
             facts, traces = [merged_facts(facts)], [merged_traces(traces)]
             found[until] = Looked(facts[0], traces[0], clocks.copied())

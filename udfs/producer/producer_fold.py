@@ -340,12 +340,12 @@ def _with_removals(
 
 def _with_gone(items: Items, updates: Updates, gone: Sequence[Removal], day: Day) -> Walked:
     """The walk with what the fallback surely forgot."""
-    item, at = (np.array([getattr(removal, name) for removal in gone], np.int64) for name in Removal._fields)
-    none, no = np.zeros(len(gone), np.int64), np.zeros(len(gone), np.bool_)
-    every = joined(updates, Updates(item, at, none, no, ~no, none, ~no))
-    # In the total order a removal begins at its own instant, on no thread: after what began before it.
-    order = np.lexsort((every.latency <= 0, every.at, every.item))
-    every = taken(every, order)
+    item, at = (np.array([getattr(removal, name) for removal in sorted(gone)], np.int64) for name in Removal._fields)
+    # In the total order a removal begins at its own instant, on no thread: after what ended then.
+    places = np.searchsorted(updates.item * SHIFT + updates.at, item * SHIFT + at, side="right")
+    none, no, count = np.zeros(len(gone), np.int64), np.zeros(len(gone), np.bool_), len(updates.at)
+    order = np.insert(np.arange(count), places, np.arange(count, count + len(gone)))
+    every = taken(joined(updates, Updates(item, at, none, no, ~no, none, ~no)), order)
     return walk(items, every, day.extend_only[every.item // max(len(day.brokers), 1)])
 
 

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS, NEVER, SYNC, Attempts, attempts_of
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS, NEVER, SYNC, Attempts, attempts_of, sent_by
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
@@ -269,15 +269,17 @@ def sample_of(tables: Callable[[], Iterable[pa.Table]], day: Day, slow_ms: Mappi
     limit = np.full(len(day.processes) + 1, _FAR)
     for place, ms in slow_ms.items():
         limit[place] = ms
+    names = [day.processes[place].producer for place in slow_ms]
     first = np.full(len(limit), _FAR)
     for table in tables():
-        a, process, own = _own(table, day, limit)
+        a, process, own = _own(sent_by(table, names), day, limit)
         struck = own & _strikes(a, limit[process])
         np.minimum.at(first, process[struck], a.begin[struck])
     kept, cut = ATTEMPTS.empty_table(), set[int]()
     if (first == _FAR).all():
         return Sample(kept, np.zeros(0, np.int64), frozenset())
-    for table in tables():
+    for every in tables():
+        table = sent_by(every, names)
         a, process, own = _own(table, day, limit)
         counts = own & (a.begin >= first[process])
         if counts.any():

@@ -160,19 +160,9 @@ class _Said(NamedTuple):
     reasons: int
 
 
-class State(NamedTuple):
-    """What an item reading says of its broker.
-
-    Attributes:
-        item: a bit of its own; 0: the table holds none.
-        preferred, second: whether the rule takes the broker, if it is listed.
-        reason: see ``ItemReading``.
-    """
-
-    item: int
-    preferred: bool
-    second: bool
-    reason: str | None = None
+# What an item reading says of its broker: a bit of the item's own (0: the table holds none), whether the rule takes the
+# broker and whether it does where none is preferred, if it is listed, and the reading's reason.
+_State = tuple[int, bool, bool, str | None]
 
 
 class _Options(NamedTuple):
@@ -188,6 +178,8 @@ class _Options(NamedTuple):
 
 # Available first, then fast, then free early: FaultItem#compareTo.
 Rank = tuple[bool, int, int]
+# What the table may hold of a broker (None: nothing), whether it can be reached, and why it is not as recorded.
+Ranked = tuple[Rank | None, bool, str | None]
 
 _REASONS = NumberedSets[str]()
 _EITHER_WAY, _NEAR = (_REASONS.bits([reason]) for reason in (SAME_MILLISECOND, NEAR_LATENCIES))
@@ -211,7 +203,7 @@ def judge(
     bits = {name: bit_of(place) for place, name in enumerate(names)}
     board = Board(choice, bits[choice.broker_name], profile, enabled=enabled, tolerance_ms=tolerance_ms)
     for broker in brokers:
-        board.add(bits[broker.broker_name], broker)
+        board.add(bits[broker.broker_name], broker.broker_name, board.ranked(broker.items), broker.routes)
     return board.judgement(lambda found: names_of(found, names))
 
 
@@ -227,7 +219,7 @@ def names_of(found: int, names: Sequence[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _options_of(
-    own: int, states: tuple[State, ...], routes: tuple[RouteReading, ...], checks_permission: bool
+    own: int, states: tuple[_State, ...], routes: tuple[RouteReading, ...], checks_permission: bool
 ) -> _Options:
     """Of one broker. Few of a date's brokers are in a state of their own."""
     said = []
@@ -249,38 +241,42 @@ class Board:
 
     def __init__(self, choice: Choice, chosen: int, profile: FaultProfile, *, enabled: bool, tolerance_ms: int) -> None:
         """Args: chosen: the bit of the broker chosen; others as of ``judge``."""
-        self._choice, self._chosen, self._profile, self._enabled = choice, chosen, profile, enabled
+        self._now_ms, self._chosen, self._profile, self._enabled = choice.now_ms, chosen, profile, enabled
         self._tolerance_ms = tolerance_ms
-        self._rule_of_last = profile.last_broker_rule if enabled else "not_equal"
-        self._looks_further = enabled and profile.last_broker_rule == "filter"
+        self._last, rule = choice.last_broker_name, profile.last_broker_rule if enabled else "not_equal"
+        # Whether the release's rule may prefer any broker after the attempt before, or else just its broker.
+        self._takes_any = rule == "none" or (rule == "equals" and self._last is None)
+        self._takes_last = rule == "equals"
+        self._looks_further = enabled and rule == "filter"
         self._falls_back = FaultTable(profile, enabled=enabled).falls_back()
         self._options: list[_Options] = []
         self._own: _Options | None = None
         self._held: list[tuple[Rank, int, int]] = []
-        self._picked: dict[tuple[int, bool], int] = {}
+        self._picked: dict[int, tuple[int, ...]] = {}  # by items; with latencies in the other order last
 
-    def add(self, own: int, broker: KnownBroker) -> None:
-        """A broker, whatever is known of it."""
-        states = []
-        for item, reason in broker.items:
-            rank = None
-            if item is not None:
-                is_held = not is_available(item, self._choice.now_ms, self._profile)
-                rank = is_held, item.current_latency_ms, item.start_ms or 0
-            states.append(self.state(own, broker.broker_name, rank, item is None or item.reachable, reason))
-        self.add_states(own, states, broker.routes)
+    def ranked(self, readings: Iterable[ItemReading]) -> list[Ranked]:
+        """Item readings as ``add`` takes them."""
+        found: list[Ranked] = []
+        for item, reason in readings:
+            if item is None:
+                found.append((None, True, reason))
+            else:
+                is_held = not is_available(item, self._now_ms, self._profile)
+                found.append(((is_held, item.current_latency_ms, item.start_ms or 0), item.reachable, reason))
+        return found
 
-    def state(self, own: int, name: str, rank: Rank | None, reachable: bool, reason: str | None = None) -> State:
-        """What a reading of the broker's item says; ``rank`` None: there is none."""
-        is_candidate, bit = self._is_candidate(name), 0
-        if rank is not None:
-            bit = 1 << len(self._held)
-            self._held.append((rank, own, bit))
-        is_open = not self._enabled or rank is None or not rank[0]
-        return State(bit, is_candidate and is_open, is_candidate and self._looks_further and reachable, reason)
-
-    def add_states(self, own: int, states: Iterable[State], routes: tuple[RouteReading, ...]) -> None:
+    def add(self, own: int, name: str, readings: Iterable[Ranked], routes: tuple[RouteReading, ...]) -> None:
         """A broker of which these are the readings."""
+        is_candidate = self._takes_any or (name == self._last) == self._takes_last
+        looks_further = is_candidate and self._looks_further
+        states = []
+        for rank, reachable, reason in readings:
+            bit = 0
+            if rank is not None:
+                bit = 1 << len(self._held)
+                self._held.append((rank, own, bit))
+            is_open = rank is None or not rank[0] or not self._enabled
+            states.append((bit, is_candidate and is_open, looks_further and reachable, reason))
         options = _options_of(own, tuple(states), routes, self._profile.fallback_needs_write_perm)
         self._options.append(options)
         if own == self._chosen:
@@ -288,14 +284,8 @@ class Board:
 
     def judgement(self, names: Callable[[int], frozenset[str]]) -> Judgement:
         """What is said of the choice; ``names``: who is in a set."""
+        self._held.sort()
         return self._among_preferred(names) or self._one_by_one(names)
-
-    def _is_candidate(self, name: str) -> bool:
-        """Whether the release's rule may prefer the broker after the attempt before."""
-        last, rule = self._choice.last_broker_name, self._rule_of_last
-        if rule == "none" or (rule == "equals" and last is None):
-            return True
-        return (name == last) == (rule == "equals")
 
     def _among_preferred(self, names: Callable[[int], frozenset[str]]) -> Judgement | None:
         """The verdict where some broker is surely there to be preferred; None: there may be none.
@@ -386,14 +376,11 @@ class Board:
 
     def _picks(self, said: _Said) -> int:
         """What the fallback may pick where the table holds the reading's items."""
-        is_near = bool(said.reasons & _NEAR)
-        key = said.items, is_near
-        if key not in self._picked:
-            self._held.sort()
+        if said.items not in self._picked:
             held = [(rank, own) for rank, own, item in self._held if item & said.items]
-            picks = better_half(held, self._tolerance_ms if is_near else 0)
-            self._picked[key] = reduce(or_, picks, 0)
-        return self._picked[key]
+            picks = (better_half(held, within_ms) for within_ms in (0, self._tolerance_ms))
+            self._picked[said.items] = tuple(reduce(or_, each, 0) for each in picks)
+        return self._picked[said.items][bool(said.reasons & _NEAR)]
 
     def _rule(self, said: _Said) -> Rule:
         if not self._enabled:
