@@ -49,7 +49,7 @@ def test_a_detector_that_runs_unseen_rules_nothing_true_out(family):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_producer_without_the_switch_is_inferred(seed):
-    attempts = recorded(PROFILES["P43"], seed, enabled=False, lost=0.02, between=150)
+    attempts = recorded(PROFILES["P43"], seed, enabled=False, lost=0.02)
     made = folded(rows_of(attempts, []))
     (replay,) = made["producer_replay"].to_pylist()
     assert (replay["verdict"], replay["certainty"], replay["latency_fault_enabled"]) == ("off", "inferred", False)
@@ -67,7 +67,7 @@ def test_a_producer_without_the_switch_is_inferred(seed):
 def test_nothing_is_inferred_of_a_producer_with_a_ladder_that_nobody_named(family, factor, seed):
     profile = PROFILES[family]
     own = replace(profile, not_available_ms=tuple(int(ms * factor) for ms in profile.not_available_ms))
-    (replay,) = folded(rows_of(recorded(own, seed, between=150), []))["producer_replay"].to_pylist()
+    (replay,) = folded(rows_of(recorded(own, seed), []))["producer_replay"].to_pylist()
     assert (replay["verdict"], replay["certainty"]) == ("unknown", "certain")
 
 
@@ -75,7 +75,7 @@ def test_a_ladder_that_the_settings_name_is_a_candidate():
     profile = PROFILES["P498"]
     own = replace(profile, not_available_ms=tuple(ms // 10 for ms in profile.not_available_ms))
     ladder = {"name": "short", "latency_max_ms": own.latency_max_ms, "not_available_ms": own.not_available_ms}
-    made = folded(rows_of(recorded(own, 3, between=150), []), OPTIONS._replace(ladder=(ladder,)))
+    made = folded(rows_of(recorded(own, 3), []), OPTIONS._replace(ladder=(ladder,)))
     rows = made["producer_release"].to_pylist()
     assert {row["ladder"] for row in rows} == {"default", "short", "none"}
     (own_row,) = [row for row in what_is(rows, "P498") if row["ladder"] == "short"]
@@ -85,7 +85,7 @@ def test_a_ladder_that_the_settings_name_is_a_candidate():
 
 
 def test_rows_are_the_same_wherever_the_date_is_cut_and_in_whatever_order_they_come():
-    attempts = recorded(PROFILES["P511"], 5, seconds=120, between=150)
+    attempts = recorded(PROFILES["P511"], 5, seconds=120)
     dice = random.Random(7)
     whole = folded(rows_of(attempts, []))
     shuffled = rows_of(dice.sample(attempts, len(attempts)), [])
@@ -118,7 +118,7 @@ def differences(made):
 
 @pytest.mark.parametrize(("family", "version"), [("P43", "4.7.1"), ("P498", "4.9.8"), ("P533", "5.3.3")])
 def test_a_true_record_is_not_contradicted(family, version):
-    made = folded(rows_of(recorded(PROFILES[family], 1, lost=0.03, between=150), [start_row(version)]))
+    made = folded(rows_of(recorded(PROFILES[family], 1, lost=0.03), [start_row(version)]))
     assert differences(made) == []
     assert {row["state"] for row in made["producer_release"].to_pylist() if row["recorded"]} <= {"remains"}
 
@@ -141,7 +141,7 @@ def test_a_record_that_choices_rule_out_is_a_finding(family, seed, version, told
 
 
 def test_a_switch_that_is_recorded_as_on_and_is_off_is_a_finding():
-    attempts = recorded(PROFILES["P43"], 2, enabled=False, between=150)
+    attempts = recorded(PROFILES["P43"], 2, enabled=False)
     (finding,) = differences(folded(rows_of(attempts, [start_row("4.7.1")])))
     assert "with the switch off" in finding["sentence"].partition("what remains")[2]
 
