@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -24,17 +24,37 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 _STREAMS = ("in", "out", "err")
+LIBRARIES = (
+    "deltalake",
+    "duckdb",
+    "jinja2",
+    "orjson",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "pydantic",
+    "rich",
+    "typer",
+)
 
 
 def command(
-    *words: object, given: str | bytes = "", env: Mapping[str, str] | None = None, cwd: Path = ROOT, text: bool = True
+    *words: object,
+    given: str | bytes = "",
+    env: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
+    text: bool = True,
+    without: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[Any]:
-    """What ``hindsight`` with these words did; ``given``: what it reads; ``env`` in place of this process's own."""
+    """What ``hindsight`` with these words did; ``given``: what it reads; ``env`` in place of this process's own.
+
+    ``without``: it fails where one of these modules is loaded at its end. It begins without any of its own then.
+    """
     with TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in _STREAMS]
         streams[0].write_bytes(given.encode() if isinstance(given, str) else given)
         asked = {"words": [*map(str, words)], "env": {**(os.environ if env is None else env)}, "cwd": str(cwd)}
-        starter = _starter()
+        asked["without"] = [*without]
+        starter = _starter("libraries" if without else "everything")
         assert starter.stdin and starter.stdout
         starter.stdin.write(json.dumps({**asked, "streams": [*map(str, streams)]}) + "\n")
         starter.stdin.flush()
@@ -45,16 +65,19 @@ def command(
 
 
 @cache
-def _starter() -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.commands"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+def _starter(loads: str) -> subprocess.Popen[str]:
+    begun = [sys.executable, "-m", "tests.commands", loads]
+    process = subprocess.Popen(begun, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     atexit.register(process.kill)
     return process
 
 
-def _load() -> None:
-    """What commands load on this machine's engine."""
+def _load(what: str) -> None:
+    """What commands load on this machine's engine, or the libraries alone."""
+    if what == "libraries":
+        for library in LIBRARIES:
+            import_module(library)
+        return
     import hindsight
     from hindsight.jobs.running.unseen import unseen
 
@@ -87,13 +110,15 @@ def _become(asked: dict[str, Any]) -> None:
     sys.argv = ["hindsight", *asked["words"]]
 
 
-def _code() -> int:
+def _code(without: Sequence[str]) -> int:
     from hindsight.jobs.command_line import main
 
     try:
         main()
     except SystemExit as end:
         return int(end.code or 0)
+    finally:
+        assert not {*without} & sys.modules.keys()
     return 0
 
 
@@ -107,7 +132,7 @@ def _end(code: int) -> None:
 
 
 if __name__ == "__main__":
-    _load()
+    _load(*sys.argv[1:])
     if asked := _asked():
         _become(asked)
-        _end(_code())
+        _end(_code(asked["without"]))

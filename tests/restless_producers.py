@@ -15,6 +15,7 @@ BROKERS = ["broker-a", "broker-b", "broker-c", "broker-d"]
 RELEASES = ["V4_2_0", "V4_7_1", "V4_9_8", "V5_1_3", "V9_9_9", *["V5_1_4"] * 4, *["V5_3_3"] * 2]
 REMOTING = "org.apache.rocketmq.remoting.exception.RemotingConnectException"
 STEADY = {1: 1_500, 2: 1_500, 12: 40_000, 20: 40_000}  # of 4.7.1, 4.9.8, 4.7.1 and 5.3.3
+STEPS = 600 if SOAKING else 150  # at most so many before its midnight, and after
 SEED = 20_260_301
 
 
@@ -32,8 +33,8 @@ def instants(rng):
 
 
 def steady_instants(rng, step_ms):
-    """Begins of some thousand sends before and after a midnight, a second or half a minute after each other."""
-    begin, last = DAY_MS - rng.randrange(600 * step_ms), DAY_MS + rng.randrange(600 * step_ms)
+    """Begins of many sends before and after a midnight, a second or half a minute after each other."""
+    begin, last = DAY_MS - rng.randrange(STEPS * step_ms), DAY_MS + rng.randrange(STEPS * step_ms)
     while begin < last:
         begin += rng.choice([0, 1, 2, rng.randrange(step_ms // 4), rng.randrange(step_ms)])
         yield begin

@@ -37,7 +37,7 @@ CASES = {
         [*dated_cases.STARTS, *over_midnight().starts],
         dated_cases.ROUTES,
     ),
-    "odd": lambda: rows_of(*odd(count=120 if SOAKING else 16)),
+    "odd": lambda: rows_of(*odd(count=120 if SOAKING else 10)),
     "restless": lambda: rows_of(*restless(count=36 if SOAKING else 4)),
     "unpaired": lambda: rows_of(*unpaired(12 if SOAKING else 3)),
     "random": lambda: rows_of(
@@ -155,7 +155,7 @@ def expected_of():
 
 
 # Buckets, rows of a cut and of a slice, files.
-CUT = {"whole": (1, 50_000, 250_000, 1), "in some pieces": (7, 300, 1_000, 2), "in many pieces": (61, 50, 400, 3)}
+CUT = {"whole": (1, 50_000, 250_000, 1), "in some pieces": (7, 300, 1_000, 2), "in many pieces": (31, 50, 400, 3)}
 STRETCHES = {"at once": (), "date by date": (1,)}
 # Every producer in some pieces, those of two dates in many and in each way; the others take seconds each: for the soak.
 SOON = ("date by date", "in some pieces")

@@ -86,10 +86,10 @@ def groups(request):
     return RandomGroups("c", request.param)
 
 
-@pytest.fixture
-def whole(lake_at, groups):
+@pytest.fixture(scope="module")
+def whole(groups, tmp_path_factory):
     """What is found in one go."""
-    lake = lake_at("whole")
+    lake = LocalLake(str(tmp_path_factory.mktemp("whole")), retention_days=7)
     store(lake, groups)
     flag(lake)
     found = contents(lake)

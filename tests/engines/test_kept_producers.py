@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -173,8 +175,8 @@ def in_one_run(lake: LocalLake, rows: Rows, settings) -> dict[str, list[str]]:
 
 
 def run_by_run(lake: LocalLake, arriving: Sequence[Rows], settings, run: Run = rebuild) -> dict[str, list[str]]:
-    for number, batch in enumerate(arriving):
-        land(lake, batch, number)
+    for batch in arriving:
+        land(lake, batch, lake.rows(INGESTED_FILE, ["file"]).num_rows)
         run(lake, settings)
     return contents(lake)
 
@@ -238,22 +240,37 @@ def taken_against_the_rules(rows: Rows) -> tuple[str, dict[str, Any]]:
     }
 
 
+@pytest.fixture(scope="module")
+def begun(settings, tmp_path_factory) -> Callable[[LocalLake], None]:
+    """Makes a lake what the first batches of the few gave run by run, worked out once."""
+
+    @cache
+    def made() -> Path:
+        root = tmp_path_factory.mktemp("begun") / "lake"
+        run_by_run(LocalLake(str(root), retention_days=7), batches(few(), random.Random(1), 0)[:-2], settings)
+        return root
+
+    return lambda lake: shutil.copytree(made(), lake.root, dirs_exist_ok=True)
+
+
 @pytest.mark.parametrize("change", [lost, started, routed, sent_elsewhere, taken_against_the_rules])
-def test_what_changes_what_was_believed_is_folded_whole(lake_at, settings, folds, change):
-    rows = few()
+def test_what_changes_what_was_believed_is_folded_whole(begun, lake_at, settings, folds, change):
+    rows, lake = few(), lake_at("cut")
+    begun(lake)
+    folds.clear()
     table, row = change(rows)
     row = {"cluster": "c", "event_date": BEGIN.date(), "ingested_at": AT, "run_id": "r", **row}
-    arriving = batches(rows, random.Random(1), 0)
-    arriving[-2 if table != SEND_ATTEMPT.name else -1].setdefault(table, []).append(row)
+    last_but_one, last = batches(rows, random.Random(1), 0)[-2:]
+    (last_but_one if table != SEND_ATTEMPT.name else last).setdefault(table, []).append(row)
     both = {**rows, table: [*rows.get(table, ()), row]}
     whole = in_one_run(lake_at("whole"), both, settings)
-    assert run_by_run(lake_at("cut"), arriving, settings) == whole
+    assert run_by_run(lake, [last_but_one, last], settings) == whole
     assert folds["went on"] and (folds["could not"] or change is taken_against_the_rules)
 
 
 def over_midnight(rows: Rows) -> Rows:
-    """Some that last five minutes, of which half lie after a midnight."""
-    later = DAY + timedelta(days=1) - BEGIN - timedelta(seconds=150)
+    """Some that last some minutes, of which a hundred seconds lie before a midnight."""
+    later = DAY + timedelta(days=1) - BEGIN - timedelta(seconds=100)
     found: Rows = defaultdict(list)
     for table, own in rows.items():
         for row in own:
@@ -274,14 +291,15 @@ def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(
     ``change``: what the second run after midnight brings of the date before, that changes what was believed of it.
     """
     monkeypatch.setattr(kept_walks, "HOUR_US", 6 * 3_600_000_000)
-    rows, arriving = over_midnight(steady()), defaultdict[int, Rows](lambda: defaultdict(list))
+    few = steady(seconds=200, between=2_000)
+    rows, arriving = over_midnight(few), defaultdict[int, Rows](lambda: defaultdict(list))
     for table, own in rows.items():
         for row in own:
-            arriving[max(0, 1 + (instant_of(row) - DAY - timedelta(days=1)) // timedelta(seconds=50))][table].append(
+            arriving[max(0, 1 + (instant_of(row) - DAY - timedelta(days=1)) // timedelta(seconds=30))][table].append(
                 row
             )
     if change is not None:
-        table, row = change(steady())
+        table, row = change(few)
         row = over_midnight({table: [{"cluster": "c", "ingested_at": AT, "run_id": "r", **row}]})[table][0]
         arriving[2][table].append(row)
         rows[table].append(row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -119,6 +120,25 @@ def whole_of(settings, tmp_path_factory):
     return found
 
 
+@pytest.fixture(scope="module")
+def begun(settings, tmp_path_factory):
+    """Makes a lake what the batches of a seed but the last two gave run by run, worked out once; gives those two."""
+
+    @cache
+    def made() -> tuple[Path, list[Batch]]:
+        *before, last_but_one, last = batches(drawn(1), random.Random(1), 0)
+        root = tmp_path_factory.mktemp("begun") / "lake"
+        run_by_run(LocalLake(str(root), retention_days=7), before, settings)
+        return root, [last_but_one, last]
+
+    def copied(lake: LocalLake) -> list[Batch]:
+        root, rest = made()
+        shutil.copytree(root, lake.root, dirs_exist_ok=True)
+        return rest
+
+    return copied
+
+
 def run_by_run(
     lake: LocalLake, arriving: Sequence[Batch], settings, run: Callable[[LocalLake, Any], None] = flag
 ) -> dict[str, list[str]]:
@@ -185,14 +205,11 @@ def test_runs_that_are_broken_off_between_two_writes_leave_no_state_that_counts(
 
 
 def test_a_date_that_another_engine_or_other_settings_computed_is_walked_as_a_whole_once(
-    whole_of, lake_at, settings, went_on
+    whole_of, begun, lake_at, settings, went_on
 ):
-    rows = drawn(1)
     whole = whole_of(1)
-    *before, last_but_one, last = batches(rows, random.Random(1), 0)
     lake = lake_at("cut")
-    run_by_run(lake, before, settings)
-    assert went_on
+    last_but_one, last = begun(lake)
     went_on.clear()
     land(lake, last_but_one, 98)
     list_of_date = Path(lake.root, kept_groups.FOLDER, "c", "2026-03-03", "kept.json")
@@ -210,22 +227,21 @@ def test_a_date_that_another_engine_or_other_settings_computed_is_walked_as_a_wh
     )
 
 
-def test_what_another_build_kept_is_not_gone_on_from(lake_at, settings, went_on, monkeypatch):
+def test_what_another_build_kept_is_not_gone_on_from(begun, lake_at, settings, went_on, monkeypatch):
     """Its states may be others, though its release is the same."""
     lake = lake_at("cut")
-    *before, last = batches(drawn(1), random.Random(1), 0)
-    run_by_run(lake, before, settings)
+    land(lake, begun(lake)[0], 98)
     went_on.clear()
     monkeypatch.setattr(kept_walks, "own_build", lambda: "another")
-    land(lake, last, 99)
     flag(lake, settings)
     assert not went_on
 
 
-def test_what_stands_before_the_first_new_round_is_not_written_again(lake_at, settings, went_on):
+def test_what_stands_before_the_first_new_round_is_not_written_again(begun, lake_at, settings, went_on):
     lake = lake_at("cut")
-    *before, last = batches(drawn(1), random.Random(1), 0)
-    run_by_run(lake, before, settings)
+    last_but_one, last = begun(lake)
+    land(lake, last_but_one, 98)
+    flag(lake, settings)
     table = TABLES["group_round"]
     were = {file.path for file in lake.files(table)}
     land(lake, last, 99)

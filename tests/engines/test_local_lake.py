@@ -194,7 +194,7 @@ def test_a_lake_that_is_held_opens_each_table_once_and_sees_its_own_commits(lake
 
 
 @given(st.data())
-@settings(max_examples=5, deadline=None)
+@examples(2, 5)
 @pytest.mark.parametrize("table", [TOPIC_ROUTE, INGESTED_FILE], ids=lambda t: t.name)
 def test_the_commit_that_makes_small_files_too_many_makes_them_one(table, data):
     drawn = data.draw(st.lists(rows(table, min_size=1, max_size=3), min_size=2, max_size=3))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,6 +29,19 @@ def played(place: Path, runs: int) -> LocalLake:
     return LocalLake(str(place / "lake"), retention_days=7)
 
 
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory) -> Callable[[Path], LocalLake]:
+    """Makes what one run gave, which is made once."""
+    place = tmp_path_factory.mktemp("first")
+    played(place, 1)
+
+    def copied(own: Path) -> LocalLake:
+        shutil.copytree(place, own, dirs_exist_ok=True)
+        return LocalLake(str(own / "lake"), retention_days=7)
+
+    return copied
+
+
 def run(place: Path, lake: str) -> None:
     assert run_pipeline(["--landing", str(place / "landing"), "--lake", str(place / lake)]) == DONE
 
@@ -35,11 +50,12 @@ def versions(lake: LocalLake) -> dict[str, int]:
     return {table.name: lake.version(table) or 0 for table in TABLES.values()}
 
 
-def test_a_run_commits_once_to_a_table_of_its_own_checks_and_to_no_table_that_stays(tmp_path):
-    lake = played(tmp_path, 2)
-    before = versions(lake)
-    land(tmp_path / "landing", 2, 1, lines=20)
-    run(tmp_path, "lake")
+def test_a_run_commits_once_to_a_table_of_its_own_checks_and_to_no_table_that_stays(first_run, tmp_path):
+    lake = first_run(tmp_path)
+    for number in (1, 2):
+        before = versions(lake)
+        land(tmp_path / "landing", number, 1, lines=20)
+        run(tmp_path, "lake")
     made = {name: now - before[name] for name, now in versions(lake).items() if now > before[name]}
     assert made[QUALITY_RESULT.name] == made[INGESTED_FILE.name] == 1
     assert all(lake.files(TABLES[name]) for name in made)
@@ -62,8 +78,8 @@ def test_what_quiet_runs_keep_of_their_walk_does_not_grow(tmp_path):
     assert told_so_far(tmp_path) == (3, 1)  # shared, expected, and a topic without a route
 
 
-def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time(tmp_path):
-    lake = played(tmp_path, 1)
+def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time(first_run, tmp_path):
+    lake = first_run(tmp_path)
     old, tables = time.time() - 8 * 86400, [table for table in TABLES.values() if lake.exists(table)]
     for table in tables:
         left = Path(lake.path(table), "part-left.parquet")
@@ -82,8 +98,8 @@ def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time
     assert sum(not Path(lake.path(table), "part-left.parquet").exists() for table in tables) == 4
 
 
-def test_a_run_forgets_publications_and_checks_that_nobody_can_ask_for(tmp_path):
-    lake = played(tmp_path, 1)
+def test_a_run_forgets_publications_and_checks_that_nobody_can_ask_for(first_run, tmp_path):
+    lake = first_run(tmp_path)
     own = {PUBLICATION: "published_at", QUALITY_RESULT: "checked_at"}
     for table, at in own.items():
         row = lake.rows(table).to_pylist()[0]

@@ -41,14 +41,23 @@ def broken_words(tab) -> list[str]:
 
 
 @contextmanager
-def looked_at(page: Path, width: int, query: str = "", scheme: str = "light", *, bare: bool = True) -> Iterator[tuple]:
-    """A page of playwright's that is loaded and drawn, without its policy if bare, and its complaints until now."""
+def started_browser() -> Iterator:
+    """A browser of playwright's."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium())
-        # axe is put into the page, which lets only its own scripts run
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=bare)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def looked_at(
+    browser, page: Path, width: int, query: str = "", scheme: str = "light", *, bare: bool = True
+) -> Iterator[tuple]:
+    """A page of playwright's that is loaded and drawn, without its policy if bare, and its complaints until now."""
+    # axe is put into the page, which lets only its own scripts run
+    with browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=bare) as context:
         tab, said = context.new_page(), []
         tab.on(
             "console", lambda m: said.append(f"console {m.type}: {m.text}") if m.type in ("error", "warning") else None
@@ -62,7 +71,6 @@ def looked_at(page: Path, width: int, query: str = "", scheme: str = "light", *,
         if (wide := tab.evaluate(_OVERFLOW)) > 0:
             said.append(f"the page is {wide} px wider than the window")
         yield tab, said
-        browser.close()
 
 
 def violations(tab) -> list[str]:
@@ -85,13 +93,14 @@ def main(page: str, pictures: str | None = None) -> int:
         )
         return 3
     wrong = []
-    for name, width in WIDTHS.items():
-        for scheme in ("light", "dark"):
-            with looked_at(Path(page), width, scheme=scheme) as (tab, said):
-                if pictures:
-                    Path(pictures).mkdir(parents=True, exist_ok=True)
-                    tab.screenshot(path=Path(pictures, f"report-{name}-{scheme}.png"))
-                wrong += [f"{name}, {scheme}: {what}" for what in [*said, *violations(tab)]]
+    with started_browser() as browser:
+        for name, width in WIDTHS.items():
+            for scheme in ("light", "dark"):
+                with looked_at(browser, Path(page), width, scheme=scheme) as (tab, said):
+                    if pictures:
+                        Path(pictures).mkdir(parents=True, exist_ok=True)
+                        tab.screenshot(path=Path(pictures, f"report-{name}-{scheme}.png"))
+                    wrong += [f"{name}, {scheme}: {what}" for what in [*said, *violations(tab)]]
     print("\n".join(wrong or [f"{page}: nothing is wrong at {', '.join(map(str, WIDTHS.values()))} px."]))
     return int(bool(wrong))
 

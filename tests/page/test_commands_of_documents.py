@@ -6,8 +6,8 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -96,18 +96,12 @@ def test_each_command_that_help_names_is_known():
     assert {"drift", "explain"} <= named <= COMMANDS.keys() and all(map(app_of, named))
 
 
-def hindsight(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    started = [sys.executable, "-m", "hindsight.jobs.command_line", *words]
-    given = {"PYTHONPATH": str(ROOT), "COLUMNS": "80"}
-    return subprocess.run(started, cwd=folder, env=given, capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory) -> Path:
-    """A folder with the lake of the samples, and what documents name beside it."""
+def demo(sampled, tmp_path_factory) -> Path:
+    """A folder with the lake of the samples, as ``hindsight demo`` makes it, and what documents name beside it."""
     folder = tmp_path_factory.mktemp("demo")
-    assert hindsight(folder, "demo").returncode == 0
-    shutil.copytree(folder / "lake", folder / "other-lake")
+    for name in ("lake", "other-lake"):
+        shutil.copytree(sampled, folder / name)
     for name, limit in (("old", 50), ("new", 40), ("own", 40)):
         (folder / f"{name}.toml").write_text(
             f"[producer_findings]\nlong_isolation_before_514_s = {limit}\n", encoding="utf-8"
@@ -136,12 +130,18 @@ def test_a_query_of_the_cookbook_gives_what_it_promises_of_the_samples(demo, sql
     gives(LocalAsker(LocalLake(str(demo / "lake"), retention_days=7)), sql, promised, all_rows=all_rows)
 
 
+@pytest.fixture(scope="module")
+def answered(demo) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """What a command does in the folder; what several pages ask is asked once."""
+    return cache(lambda *words: command(*words, cwd=demo, env={"COLUMNS": "80"}))
+
+
 @pytest.mark.parametrize("page", ASKING, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_asks_of_the_samples_is_answered(demo, page):
+def test_what_a_page_asks_of_the_samples_is_answered(answered, page):
     asked = [[IN_PLACE.get(word, word) for word in words] for words in commands_of(page) if runs(words)]
     assert asked
     for words in asked:
-        done = command(*words, cwd=demo, env={"COLUMNS": "80"})
+        done = answered(*words)
         differ = "--fail-on" in words or words[0] == "compare"
         assert done.returncode in ((1,) if "--fail-on" in words else (0, 1) if differ else (0,)), (words, done.stderr)
         assert done.stdout.strip() or any(quiet in " ".join(words) for quiet in QUIET), words

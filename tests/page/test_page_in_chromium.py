@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hindsight.jobs.report.report_page import page
 from hindsight.jobs.report.report_queries import report_data
-from tests.page.browser import NO_CHROMIUM, WIDTHS, broken_words, chromium, looked_at, main, violations
+from tests.page.browser import NO_CHROMIUM, WIDTHS, broken_words, chromium, looked_at, main, started_browser, violations
 from tests.page.hostile import NAMES, hostile_data
 
 BROKERS, PRODUCERS = 200, 2000
@@ -18,6 +19,13 @@ COLUMNS = """CURRENT_TIMESTAMP() AS computed_at, 'r' AS run_id, 'c' AS cluster, 
 # what is written on, in px of CSS: a centimetre of margin at each side
 SHEETS = {"A4": 718, "Letter": 740}
 in_chromium = pytest.mark.skipif(chromium() is None, reason=NO_CHROMIUM)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    pytest.importorskip("playwright")
+    with started_browser() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +45,14 @@ def test_without_a_browser_the_check_says_so_in_one_sentence(tmp_path, monkeypat
 
 @in_chromium
 @pytest.mark.soak
-def test_the_check_sees_an_error_a_request_and_an_overflow(tmp_path):
+def test_the_check_sees_an_error_a_request_and_an_overflow(browser, tmp_path):
     bad = tmp_path / "bad.html"
     bad.write_text(
         "<meta name=viewport content='width=device-width'><div style='width:3000px'>wide</div>"
         "<script>console.error('told'); fetch('http://127.0.0.1:9/'); nothing()</script>"
     )
     for width in WIDTHS.values():
-        with looked_at(bad, width) as (_, said):
+        with looked_at(browser, bad, width) as (_, said):
             wrong = "\n".join(said)
         assert [
             what
@@ -55,8 +63,8 @@ def test_the_check_sees_an_error_a_request_and_an_overflow(tmp_path):
 
 @in_chromium
 @pytest.mark.parametrize("width", WIDTHS.values())
-def test_hostile_names_are_drawn_as_text_and_do_not_run(hostile, width):
-    with looked_at(hostile, width) as (tab, said):
+def test_hostile_names_are_drawn_as_text_and_do_not_run(browser, hostile, width):
+    with looked_at(browser, hostile, width) as (tab, said):
         for button in (
             "rows=producer",
             "columns=fit",
@@ -86,9 +94,9 @@ def test_hostile_names_are_drawn_as_text_and_do_not_run(hostile, width):
 
 
 @in_chromium
-def test_its_own_policy_lets_the_drawings_be_made_and_all_is_laid_out_after(hostile):
+def test_its_own_policy_lets_the_drawings_be_made_and_all_is_laid_out_after(browser, hostile):
     skipped = "[...document.querySelectorAll('section')].some(n => getComputedStyle(n).contentVisibility !== 'visible')"
-    with looked_at(hostile, 1440, bare=False) as (tab, said):
+    with looked_at(browser, hostile, 1440, bare=False) as (tab, said):
         assert said == []
         assert [tab.locator(f"#{chart} svg").count() for chart in ("timeline", "matrix", "fleet-strips")] == [1, 1, 1]
         assert not tab.evaluate(skipped)
@@ -96,18 +104,18 @@ def test_its_own_policy_lets_the_drawings_be_made_and_all_is_laid_out_after(host
 
 @in_chromium
 @pytest.mark.parametrize(("scheme", "widths"), [("light", WIDTHS.values()), ("dark", [1440])])
-def test_axe_finds_nothing_serious(hostile, scheme, widths):
+def test_axe_finds_nothing_serious(browser, hostile, scheme, widths):
     """Only colours are others in the dark."""
     for width in widths:
-        with looked_at(hostile, width, scheme=scheme) as (tab, _):
+        with looked_at(browser, hostile, width, scheme=scheme) as (tab, _):
             assert violations(tab) == []
 
 
 @in_chromium
 @pytest.mark.parametrize("sheet", SHEETS.values(), ids=SHEETS)
-def test_on_paper_nothing_runs_off_the_sheet_and_what_colour_says_stays(hostile, sheet):
+def test_on_paper_nothing_runs_off_the_sheet_and_what_colour_says_stays(browser, hostile, sheet):
     beyond = f"n => n.getBoundingClientRect().right > {sheet}"
-    with looked_at(hostile, 1440) as (tab, _):
+    with looked_at(browser, hostile, 1440) as (tab, _):
         tab.emulate_media(media="print")
         tab.set_viewport_size({"width": sheet, "height": 1000})
         tab.wait_for_timeout(300)
@@ -119,12 +127,9 @@ def test_on_paper_nothing_runs_off_the_sheet_and_what_colour_says_stays(hostile,
         assert tab.evaluate("getComputedStyle(document.querySelector('.severity')).printColorAdjust") == "exact"
 
 
-@in_chromium
-@pytest.mark.parametrize(
-    ("media", "width"),
-    [*(("print", width) for width in SHEETS.values()), *(("screen", width) for width in WIDTHS.values())],
-)
-def test_names_of_tables_go_on_in_the_next_line_between_words(tmp_path, media, width):
+@pytest.fixture(scope="module")
+def with_usual_names(tmp_path_factory) -> Path:
+    """Names as clusters have them, of several words, wherever the page has a table."""
     data = hostile_data()
     for row in (*data["rebalances"], *data["groups"], *data["failures"], *data["producers"]):
         row |= {
@@ -135,9 +140,18 @@ def test_names_of_tables_go_on_in_the_next_line_between_words(tmp_path, media, w
         row |= {"broker_name": "broker-a", "trigger_kind": "subscription_changed", "client_version": "5.3.3"}
         row |= {"client_id": "10.20.30.40@22341#2503479679860", "failed_with": "RemotingTooMuchRequestException"}
         row |= {"producer_group": "order_service_producer", "strategy": "AVG_BY_CIRCLE", "reasons": ["not recorded"]}
-    path = tmp_path / "report.html"
+    path = tmp_path_factory.mktemp("usual") / "report.html"
     path.write_text(page(data | {"rounds": [], "cells": []}), encoding="utf-8")
-    with looked_at(path, 1440) as (tab, _):
+    return path
+
+
+@in_chromium
+@pytest.mark.parametrize(
+    ("media", "width"),
+    [*(("print", width) for width in SHEETS.values()), *(("screen", width) for width in WIDTHS.values())],
+)
+def test_names_of_tables_go_on_in_the_next_line_between_words(browser, with_usual_names, media, width):
+    with looked_at(browser, with_usual_names, 1440) as (tab, _):
         tab.emulate_media(media=media)
         tab.set_viewport_size({"width": width, "height": 1000})
         assert broken_words(tab) == []
@@ -145,10 +159,10 @@ def test_names_of_tables_go_on_in_the_next_line_between_words(tmp_path, media, w
 
 
 @in_chromium
-def test_a_drawing_is_as_wide_as_the_sheet_while_it_is_printed(hostile):
+def test_a_drawing_is_as_wide_as_the_sheet_while_it_is_printed(browser, hostile):
     drawings = "[...document.querySelectorAll('#timeline svg, #fleet-strips svg')]"
     widths = f"{drawings}.map(n => n.getAttribute('viewBox').split(' ')[2])"
-    with looked_at(hostile, 1440) as (tab, _):
+    with looked_at(browser, hostile, 1440) as (tab, _):
         on_screen = tab.evaluate(widths)
         tab.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert set(tab.evaluate(widths)) == {"678"}
@@ -157,8 +171,8 @@ def test_a_drawing_is_as_wide_as_the_sheet_while_it_is_printed(hostile):
 
 
 @in_chromium
-def test_the_keyboard_alone_leads_from_the_top_to_an_incident_s_evidence(hostile):
-    with looked_at(hostile, 1440) as (tab, _):
+def test_the_keyboard_alone_leads_from_the_top_to_an_incident_s_evidence(browser, hostile):
+    with looked_at(browser, hostile, 1440) as (tab, _):
         here = "document.activeElement"
         tab.keyboard.press("Tab")
         assert tab.evaluate(f"{here}.className") == "skip"
@@ -181,8 +195,8 @@ def test_the_keyboard_alone_leads_from_the_top_to_an_incident_s_evidence(hostile
 
 
 @in_chromium
-def test_a_drawing_is_one_stop_of_the_tabulator_and_arrows_go_on(hostile):
-    with looked_at(hostile, 1440) as (tab, _):
+def test_a_drawing_is_one_stop_of_the_tabulator_and_arrows_go_on(browser, hostile):
+    with looked_at(browser, hostile, 1440) as (tab, _):
         for chart in ("timeline", "matrix", "fleet-strips"):
             assert tab.evaluate(f"document.querySelectorAll('#{chart} [tabindex=\"0\"]').length") == 1, chart
         tab.focus("#fleet-strips [tabindex='0']")
@@ -191,10 +205,10 @@ def test_a_drawing_is_one_stop_of_the_tabulator_and_arrows_go_on(hostile):
 
 
 @in_chromium
-def test_the_time_shown_stands_in_the_address_and_zooms_drawings_and_lists(hostile):
+def test_the_time_shown_stands_in_the_address_and_zooms_drawings_and_lists(browser, hostile):
     bars = "document.querySelectorAll('#timeline .mark').length"
     rows = "[...document.querySelectorAll('#incidents li[id]')].filter(n => !n.hidden).length"
-    with looked_at(hostile, 1440) as (tab, said):
+    with looked_at(browser, hostile, 1440) as (tab, said):
         drawn, listed = tab.evaluate(bars), tab.evaluate(rows)
         tab.fill("#time input >> nth=0", "2026-11-21T09:25:00")
         tab.wait_for_url("**from=*")
@@ -203,7 +217,7 @@ def test_the_time_shown_stands_in_the_address_and_zooms_drawings_and_lists(hosti
         assert tab.evaluate(bars) < drawn and tab.evaluate(rows) < listed == len(NAMES)
         assert "rows of lists are of another time" in tab.text_content("#time-left")
         after = tab.evaluate(bars)
-    with looked_at(hostile, 1440, query=address[address.index("?") :] + "&zone=local") as (tab, _):
+    with looked_at(browser, hostile, 1440, query=address[address.index("?") :] + "&zone=local") as (tab, _):
         assert tab.evaluate(bars) == after
         assert tab.get_attribute("[data-zone=local]", "aria-pressed") == "true"
 
@@ -273,8 +287,8 @@ def test_a_large_fleet_stays_small_and_says_what_is_left_out(large):
 
 @in_chromium
 @pytest.mark.soak
-def test_a_large_fleet_can_be_looked_at(large):
-    with looked_at(large, 1440) as (looked, said):
+def test_a_large_fleet_can_be_looked_at(browser, large):
+    with looked_at(browser, large, 1440) as (looked, said):
         assert said == []
         assert looked.evaluate("document.querySelectorAll('#timeline .row').length") == 41
         looked.evaluate("document.querySelector('#timeline .row-open').dispatchEvent(new MouseEvent('click'))")
