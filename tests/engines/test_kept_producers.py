@@ -269,8 +269,8 @@ def test_what_changes_what_was_believed_is_folded_whole(begun, lake_at, settings
 
 
 def over_midnight(rows: Rows) -> Rows:
-    """Some that last some minutes, of which a hundred seconds lie before a midnight."""
-    later = DAY + timedelta(days=1) - BEGIN - timedelta(seconds=100)
+    """Some that last some minutes, of which two minutes lie before a midnight: what `lost` tells, too, at a hundred seconds."""
+    later = DAY + timedelta(days=1) - BEGIN - timedelta(seconds=120)
     found: Rows = defaultdict(list)
     for table, own in rows.items():
         for row in own:
