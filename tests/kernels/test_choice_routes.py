@@ -8,7 +8,7 @@ import pytest
 
 from hindsight.udfs.clients.client_kinds import ordered_queues
 from hindsight.udfs.producer.choice_readings import BrokerRecord, RouteEntry, route_readings
-from hindsight.udfs.producer.isolation_rules import writable_brokers
+from hindsight.udfs.producer.fleet_fold import writable_brokers
 from hindsight.udfs.producer.send_verdicts import Choice
 from hindsight.udfs.release_profiles import PROFILES
 

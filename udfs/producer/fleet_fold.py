@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.isolation_rules import writable_brokers
+from hindsight.udfs.clients.client_kinds import ordered_queues
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, HeldMinutes, MinuteCounts, standing_of
 from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusals
 from hindsight.udfs.producer.producer_rows import FLEET_MINUTE, INSTANT
@@ -164,3 +164,22 @@ def fleet_of(rows: pa.Table, shares: Sequence[Share], routes: Iterable[Mapping[s
 def _refusals(traffic: pa.Table) -> dict[tuple[str, int], Refusals]:
     rows = traffic.filter(pc.greater(pc.add(traffic["busy"], traffic["not_store_ok"]), 0)).to_pylist()
     return {(row["broker_name"], row["minute"]): Refusals(*(row[name] for name in Refusals._fields)) for row in rows}
+
+
+_PERM_WRITE = 2  # PermName.PERM_WRITE
+
+
+def writable_brokers(routes: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
+    """By topic, brokers that a producer keeps of topic_route rows: perm has W, a master is there, queues to write to.
+
+    Or, where the route has an orderTopicConf, those that it gives queues, and no others.
+    Source: MQClientInstance#topicRouteData2TopicPublishInfo, 4.0.0 to 5.3.3.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in routes:
+        if row["order_topic_conf"]:
+            ordered = ordered_queues(row["order_topic_conf"]) or {}
+            found[row["topic"]].update(name for name, queues in ordered.items() if queues > 0)
+        elif row["perm"] & _PERM_WRITE and row["has_master"] and (row["write_queue_nums"] or 0) > 0:
+            found[row["topic"]].add(row["broker_name"])
+    return {topic: frozenset(brokers) for topic, brokers in found.items()}

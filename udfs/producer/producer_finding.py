@@ -28,38 +28,23 @@ SEVERITY = {
 class Thresholds(NamedTuple):
     """The settings of section ``producer_findings``, by their names there."""
 
-    min_sends_per_minute: int
-    over_isolation_max_percent: float
-    fleet_slow_min_percent: float
-    broker_refuses_min_percent: float
-    broker_refuses_min_attempts: int
-    long_isolation_before_514_s: float
-    long_isolation_since_514_s: float
-    not_returning_s: float
-    not_returning_within_s: float
-    not_returning_expected_sends: float
-    not_returning_max_percent: float
-    fault_off_slow_ms: int
-    fault_off_slow_percentile: float
-    fault_off_slow_minutes: int
+    min_sends_per_minute: int = 30
+    over_isolation_max_percent: float = 10
+    fleet_slow_min_percent: float = 50
+    broker_refuses_min_percent: float = 5
+    broker_refuses_min_attempts: int = 10
+    long_isolation_before_514_s: float = 60
+    long_isolation_since_514_s: float = 10
+    not_returning_s: float = 60
+    not_returning_within_s: float = 600
+    not_returning_expected_sends: float = 50
+    not_returning_max_percent: float = 10
+    fault_off_slow_ms: int = 550
+    fault_off_slow_percentile: float = 99
+    fault_off_slow_minutes: int = 5
 
 
-DEFAULT_LIMITS = Thresholds(
-    min_sends_per_minute=30,
-    over_isolation_max_percent=10,
-    fleet_slow_min_percent=50,
-    broker_refuses_min_percent=5,
-    broker_refuses_min_attempts=10,
-    long_isolation_before_514_s=60,
-    long_isolation_since_514_s=10,
-    not_returning_s=60,
-    not_returning_within_s=600,
-    not_returning_expected_sends=50,
-    not_returning_max_percent=10,
-    fault_off_slow_ms=550,
-    fault_off_slow_percentile=99,
-    fault_off_slow_minutes=5,
-)
+DEFAULT_LIMITS = Thresholds()
 
 
 class FleetMinute(NamedTuple):
@@ -146,17 +131,17 @@ class Finding(NamedTuple):
     """A row of producer_finding; instants in ms of the date, None: see the contract."""
 
     code: str
-    process: int | None
-    topic: str | None
-    broker_name: str | None
-    kind: str | None
     since: int
     until: int | None
     certainty: str
-    doubt: str | None
     subject: str
     evidence: str
     sentence: str
+    process: int | None = None
+    topic: str | None = None
+    broker_name: str | None = None
+    kind: str | None = None
+    doubt: str | None = None
     broker_names: tuple[str, ...] | None = None  # those of the topic, where it is about every one
 
     def row(self, day: Day) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS, Attempts, attempts_of
+from hindsight.udfs.producer.attempt_columns import Attempts, attempts_of
 from hindsight.udfs.producer.attempt_updates import least_slow_ms
 from hindsight.udfs.producer.choice_surroundings import not_available
 from hindsight.udfs.producer.producer_lives import Process
@@ -52,49 +52,46 @@ NOTHING_STRUCK = "no attempt was slow or failed: until then every release takes 
 _CAME_BACK = 3
 
 
-class Split(NamedTuple):
-    """Families of a candidate that broker errors do not tell apart either."""
+class Judged(NamedTuple):
+    """What is said of some families of a candidate, which broker errors do not tell apart either.
+
+    ``row``: of the attempt that first went against it.
+    """
 
     candidate: Candidate
     families: tuple[str, ...]
-
-
-class Judged(NamedTuple):
-    """What is said of some families of a candidate; ``row``: of the attempt that first went against it."""
-
-    split: Split
-    ruled_out_by: str | None
-    told: Count
-    row: int | None
-    evidence: Evidence | None
+    ruled_out_by: str | None = None
+    told: Count = NONE
+    row: int | None = None
+    evidence: Evidence | None = None
 
 
 def judged_candidates(
     candidates: Sequence[Candidate], evidence: Mapping[Candidate, Evidence], after: Mapping[int, AfterCode]
 ) -> list[Judged]:
     """What is said of each candidate of one process, by families that nothing tells apart."""
-    return [_judged(split, evidence.get(split.candidate), after) for c in candidates for split in _splits(c)]
+    found = []
+    for candidate in candidates:
+        groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
+        for name in candidate.families:
+            groups[PROFILES[name].retry_codes_configurable, PROFILES[name].retry_response_codes].append(name)
+        found += [_judged(candidate, tuple(names), evidence.get(candidate), after) for names in groups.values()]
+    return found
 
 
-def _splits(candidate: Candidate) -> list[Split]:
-    groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
-    for name in candidate.families:
-        family = PROFILES[name]
-        groups[family.retry_codes_configurable, family.retry_response_codes].append(name)
-    return [Split(candidate, tuple(names)) for names in groups.values()]
-
-
-def _judged(split: Split, evidence: Evidence | None, after: Mapping[int, AfterCode]) -> Judged:
+def _judged(
+    candidate: Candidate, families: tuple[str, ...], evidence: Evidence | None, after: Mapping[int, AfterCode]
+) -> Judged:
     if evidence is None:
-        return Judged(split, None, NONE, None, None)
-    codes, row = count_of(PROFILES[split.families[0]], after)
+        return Judged(candidate, families)
+    codes, row = count_of(PROFILES[families[0]], after)
     counts = {**evidence.counts, "response_codes": codes}
     first = evidence.first if row is None else {**evidence.first, "response_codes": row}
     by = next((name for name, count in counts.items() if count.rules_out()), None)
     if by is None:
         every = Count(sum(c.against for c in counts.values()), sum(c.chances for c in counts.values()))
-        return Judged(split, None, every, None, evidence)
-    return Judged(split, by, counts[by], first[by], evidence)
+        return Judged(candidate, families, None, every, None, evidence)
+    return Judged(candidate, families, by, counts[by], first[by], evidence)
 
 
 def inferred_rules(known: Recorded, judged: Sequence[Judged], is_cut: bool) -> Rules | None:
@@ -108,8 +105,13 @@ def inferred_rules(known: Recorded, judged: Sequence[Judged], is_cut: bool) -> R
     if not remaining or len(remaining) == len(judged) or any(each.evidence is None for each in remaining):
         return None
     # A detector that nobody recorded is taken as off wherever it may be, as it is of recorded releases.
-    without = {each.split for each in remaining if not each.split.candidate.detector_enabled}
-    remaining = [each for each in remaining if each.split in without or _without_detector(each.split) not in without]
+    without = {(each.candidate, each.families) for each in remaining if not each.candidate.detector_enabled}
+    remaining = [
+        each
+        for each in remaining
+        if not each.candidate.detector_enabled
+        or (each.candidate._replace(detector_enabled=False), each.families) not in without
+    ]
     likeliest = remaining[0]
     says = {(_setup(each) if is_cut else None, each.evidence.says) for each in remaining if each.evidence}
     turns = likeliest.evidence.turns if likeliest.evidence else NONE
@@ -117,28 +119,23 @@ def inferred_rules(known: Recorded, judged: Sequence[Judged], is_cut: bool) -> R
     fits = all(count.is_misread() for each in remaining if each.evidence for count in each.evidence.counts.values())
     if len(says) > 1 or not fits or back < max(_CAME_BACK, turns.chances / 2):
         return None
-    families = [name for each in remaining for name in each.split.families]
-    rules = likeliest.split.candidate.rules(known)
+    families = [name for each in remaining for name in each.families]
+    rules = likeliest.candidate.rules(known)
     names = "|".join(name for name in PROFILES if name in families)
-    how = "on" if likeliest.split.candidate.latency_fault_enabled else "off"
+    how = "on" if likeliest.candidate.latency_fault_enabled else "off"
     reason = f"inferred from what it chose: switch {how}, {names} (see producer_release)"
     return rules._replace(family=names, reasons=(reason,))
 
 
-def _without_detector(split: Split) -> Split:
-    return split._replace(candidate=split.candidate._replace(detector_enabled=False))
-
-
 def _setup(judged: Judged) -> tuple[object, ...]:
     """What decides windows beyond what was looked at."""
-    profile = judged.split.candidate.profile
-    return judged.split.candidate.latency_fault_enabled, profile
+    return judged.candidate.latency_fault_enabled, judged.candidate.profile
 
 
 def release_rows(
-    day: Day, process: int, judged: Sequence[Judged], a: Attempts, looked_at: int, reason: str | None
+    day: Day, process: int, judged: Sequence[Judged], a: Attempts | None, looked_at: int, reason: str | None
 ) -> list[dict[str, Any]]:
-    """Rows of producer_release on one process; ``looked_at``: how many of its attempts counted."""
+    """Rows of producer_release on one process; ``looked_at``: how many of its attempts ``a`` counted."""
     own = day.processes[process]
     started = own.life.started_ms
     who = {
@@ -152,12 +149,12 @@ def release_rows(
     return [
         {
             **who,
-            "families": "|".join(each.split.families),
-            "ladder": each.split.candidate.ladder,
-            "latency_fault_enabled": each.split.candidate.latency_fault_enabled,
-            "detector_enabled": each.split.candidate.detector_enabled,
+            "families": "|".join(each.families),
+            "ladder": each.candidate.ladder,
+            "latency_fault_enabled": each.candidate.latency_fault_enabled,
+            "detector_enabled": each.candidate.detector_enabled,
             "state": REMAINS if each.ruled_out_by is None else RULED_OUT,
-            "recorded": _is_recorded(own.rules, each.split),
+            "recorded": _is_recorded(own.rules, each),
             "ruled_out_by": each.ruled_out_by,
             "against": each.told.against,
             "chances": each.told.chances,
@@ -170,10 +167,10 @@ def release_rows(
     ]
 
 
-def _is_recorded(rules: Rules, split: Split) -> bool:
+def _is_recorded(rules: Rules, judged: Judged) -> bool:
     """Whether a process was replayed under just this, by its record or the settings."""
-    setup, told = split.candidate, rules.settings
-    if rules.family not in split.families or told.latency_fault_enabled != setup.latency_fault_enabled:
+    setup, told = judged.candidate, rules.settings
+    if rules.family not in judged.families or told.latency_fault_enabled != setup.latency_fault_enabled:
         return False
     ladders = setup.profile.latency_max_ms, setup.profile.not_available_ms
     return not setup.latency_fault_enabled or (
@@ -182,8 +179,8 @@ def _is_recorded(rules: Rules, split: Split) -> bool:
     )
 
 
-def _first(day: Day, row: int | None, a: Attempts) -> dict[str, Any]:
-    if row is None:
+def _first(day: Day, row: int | None, a: Attempts | None) -> dict[str, Any]:
+    if row is None or a is None:
         return {"msg_id": None, "begin_at": None, "broker_name": None}
     told = a.table.slice(row, 1).select(["msg_id", "broker_name"]).to_pylist()[0]
     return {**told, "begin_at": (int(a.begin[row]) + day.midnight_ms) * 1000}
@@ -191,7 +188,7 @@ def _first(day: Day, row: int | None, a: Attempts) -> dict[str, Any]:
 
 def evidence_of(
     looked: Looked, candidates: Mapping[int, Sequence[Candidate]], weighing: Weighing
-) -> dict[tuple[int, Candidate], Evidence]:
+) -> Mapping[int, Mapping[Candidate, Evidence]]:
     """What told against each candidate of each process (by place) with attempts in the sample."""
     asked: dict[Candidate, dict[int, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for process, own in candidates.items():
@@ -199,7 +196,7 @@ def evidence_of(
             if process in looked.of_process and is_whole(candidate):
                 # A ladder under another name is the same one.
                 asked[candidate._replace(ladder="")][process].append(candidate)
-    samples, found = Samples(looked, weighing), dict[tuple[int, Candidate], Evidence]()
+    samples, found = Samples(looked, weighing), defaultdict[int, dict[Candidate, Evidence]](dict)
     for candidate, named in asked.items():
         processes = list(named)
         day = _under(looked, candidate, processes)
@@ -208,7 +205,7 @@ def evidence_of(
         held = not_available(folded.held, folded.down, day)
         for place, process in enumerate(processes):
             told = Counted(looked, folded, held, place, process, candidate).evidence()
-            found |= {(process, same): told for same in named[process]}
+            found[process] |= dict.fromkeys(named[process], told)
     return found
 
 
@@ -306,9 +303,7 @@ def _releases(
         return Releases(pa.Table.from_pylist(rows, schema=RELEASE), {})
     a = attempts_of(sample.table, day.midnight_ms)
     looked = looked_at(day, asked.facts, sample, a, asked.routes, asked.tolerance_ms)
-    evidence: dict[int, dict[Candidate, Evidence]] = defaultdict(dict)
-    for (place, candidate), told in evidence_of(looked, whole, asked.weighing).items():
-        evidence[place][candidate] = told
+    evidence = evidence_of(looked, whole, asked.weighing)
     found: list[dict[str, Any]] = []
     inferred = {}
     for place, own in candidates.items():
@@ -316,7 +311,7 @@ def _releases(
             found += _untold(day, place, own, place in whole)
             continue
         whose = looked.of_process[place].rows
-        judged = judged_candidates(own, evidence[place], after_codes(a, whose))
+        judged = judged_candidates(own, evidence.get(place, {}), after_codes(a, whose))
         found += release_rows(day, place, judged, a, len(whose), None)
         rules = inferred_rules(known[place], judged, place in sample.cut)
         if rules is not None:
@@ -335,9 +330,9 @@ def _told(says: Recorded) -> Recorded:
 
 
 def _untold(day: Day, place: int, own: tuple[Candidate, ...], is_whole: bool) -> list[dict[str, Any]]:
-    nothing = attempts_of(_EMPTY, day.midnight_ms)
-    judged = judged_candidates(own, {}, {})
-    return release_rows(day, place, judged, nothing, 0, NOTHING_STRUCK if is_whole else PARTLY_SEEN)
+    return release_rows(
+        day, place, judged_candidates(own, {}, {}), None, 0, NOTHING_STRUCK if is_whole else PARTLY_SEEN
+    )
 
 
 def with_inferred(day: Day, inferred: Mapping[int, Rules], rebuilt: Callable[[list[Any]], Day]) -> Day:
@@ -361,4 +356,3 @@ def contradicted(day: Day, doubted: Iterable[int]) -> list[int]:
 
 
 _SEVERAL = 5  # fewer rule nothing out
-_EMPTY = ATTEMPTS.empty_table()

@@ -33,7 +33,7 @@ import numpy as np
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken
-from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Looked, Reason, Turns, turns_of
+from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Looked, Reason, turns_of
 from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
 from hindsight.udfs.producer.weighed_samples import Folded
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
@@ -159,12 +159,6 @@ def is_whole(candidate: Candidate) -> bool:
     return len(candidate.profile.not_available_ms) >= len(candidate.profile.latency_max_ms)
 
 
-def log_likelihood(chosen: IntArray, queues: IntArray, available: BoolArray, rule: Rule) -> float:
-    """The sum of the logarithms; arguments as of ``shares``."""
-    likely = (1 - MISREAD) * shares(chosen, queues, available, rule) + MISREAD / queues.shape[1]
-    return float(np.log(likely).sum())
-
-
 def shares(chosen: IntArray, queues: IntArray, available: BoolArray, rule: Rule) -> Any:
     """How likely each chosen broker was.
 
@@ -243,7 +237,7 @@ class Counted:
         """All that told against the candidate."""
         choices, in_window = self._choices()
         retries, again = self._retries()
-        turns = self._turns()
+        turns = turns_of(self.process.series, self.process.uses, self._reasons(), self.looked.listed)
         is_sure = not (self.candidate.latency_fault_enabled and self.candidate.profile.mutates_queue_list)
         counts = {"choices": choices, "retries": retries, "turns": turns.laps if is_sure else NONE}
         first = {"choices": in_window, "retries": again, "turns": turns.row}
@@ -305,9 +299,6 @@ class Counted:
         wrong = sorted((int(self.a.begin[row]), row) for row in set(self.impossible) & set(every.tolist()))
         return Count(len(wrong), len(every)), wrong[0][1] if wrong else None
 
-    def _turns(self) -> Turns:
-        return turns_of(self.process.series, self.process.uses, self._reasons(), self.looked.listed)
-
     def _reasons(self) -> list[Reason]:
         """When brokers are to get their turn again."""
         if not self.candidate.latency_fault_enabled:
@@ -327,7 +318,8 @@ class Counted:
         total = 0.0
         for of in self.process.chosen:
             held = np.stack([self._is_held(code, of.begin) for code in of.brokers.tolist()], axis=1)
-            total += log_likelihood(of.chosen, of.listed * of.queues, ~held, rule)
+            share = shares(of.chosen, of.listed * of.queues, ~held, rule)
+            total += float(np.log((1 - MISREAD) * share + MISREAD / len(of.brokers)).sum())
         return total
 
     def _is_held(self, broker: int, at: IntArray) -> BoolArray:

@@ -126,7 +126,6 @@ def _told(given: Observed, fleet: Fleet, watch: Watch, expected: int, observed: 
     return Finding(
         "NOT_RETURNING",
         process=held.process,
-        topic=None,
         broker_name=held.broker_name,
         kind="queue_list_rewritten" if rewrites else "not_chosen",
         since=since,

@@ -41,30 +41,15 @@ from hindsight.udfs.values.row_hashes import BoolArray
 REACH_MS = 600_000
 _PLAIN = ("SEND_OK", "SUBMITTED", "UNKNOWN")
 _UNSEEN = "attempts_not_recorded"
-_COLUMNS = [
-    "producer_group",
-    "client_id",
-    "topic",
-    "msg_id",
-    "mode",
-    "attempt",
-    "broker_name",
-    "queue_id",
-    "outcome",
-    "exception",
-    "error",
-    "response_code",
-    "exceptions_observable",
-    "queue_selected_by",
-    "last_broker_name",
-]
+_SEND = ("producer_group", "client_id", "topic", "msg_id", "mode")  # what attempts of one send share
+_ENDED = ("broker_name", "queue_id", "outcome", "exception", "error", "response_code")
 
 
 class Sent(NamedTuple):
     """An attempt with what its row tells beside it; instants in ms of the date.
 
     Attributes:
-        send: what attempts of one send share: producer group, client id, topic, msg id and mode.
+        send: the columns ``_SEND``.
         process: place of its producer's process; -1: none that is alive on the date.
         handed_over: a hook saw an ASYNC request leave.
         observable: its source tells of attempts that threw something.
@@ -78,12 +63,6 @@ class Sent(NamedTuple):
     handed_over: bool
     observable: bool
     after: str | None = None
-
-
-class Lost(NamedTuple):
-    """An attempt that was made, and that no line tells of; its broker, as far as the attempt after it says."""
-
-    broker_name: str | None
 
 
 def striking(table: pa.Table) -> BoolArray:
@@ -162,22 +141,13 @@ def send_call_rows(day: Day, table: pa.Table, *, tolerance_ms: int, is_last: boo
 
 
 def _sent(a: Attempts, process: Any) -> Iterator[Sent]:
-    told = a.table.select(_COLUMNS).to_pylist()
+    more = ("attempt", "exceptions_observable", "last_broker_name")
     instants = zip(a.begin.tolist(), a.end.tolist(), strict=True)
     flags = zip(process.tolist(), a.pinned.tolist(), (a.submit_end != NEVER).tolist(), strict=True)
-    for row, (begin, end), (own, pinned, handed_over) in zip(told, instants, flags, strict=True):
-        attempt = Attempt(
-            row["attempt"],
-            begin,
-            end,
-            row["broker_name"],
-            row["queue_id"],
-            row["outcome"],
-            row["exception"],
-            row["error"],
-            row["response_code"],
-        )
-        send = tuple(row[name] for name in _COLUMNS[:5])
+    rows = a.table.select([*_SEND, *_ENDED, *more]).to_pylist()
+    for row, (begin, end), (own, pinned, handed_over) in zip(rows, instants, flags, strict=True):
+        send, ended = (tuple(row[name] for name in names) for names in (_SEND, _ENDED))
+        attempt = Attempt(row["attempt"], begin, end, *ended)
         yield Sent(send, attempt, own, pinned, handed_over, row["exceptions_observable"], row["last_broker_name"])
 
 
@@ -210,12 +180,13 @@ def _begins_anew(before: Sent, sent: Sent) -> bool:
 def _row(day: Day, send: Sequence[Sent], tolerance_ms: int, is_last: bool) -> dict[str, Any]:
     process = day.processes[send[0].process]
     attempts = [sent.attempt for sent in send]
-    profile, settings = process.rules.profile, _settings_of(process)
+    profile, known = process.rules.profile, process.rules.settings
+    settings = SendSettings(*(getattr(known, name) for name in SendSettings._fields))
     mode = send[0].send[4]
     ends = _hidden(day, process, attempts) or _ends(day, process, attempts[-1], is_last)
     result, verdict, ends_once = _told(send, profile, settings, tolerance_ms, ends)
     is_followed = ends == LOST_LINES and result.kind == "unknown" and _goes_on(send, profile, settings)
-    every = _with_lost(send, is_followed=is_followed)
+    every = _with_lost(send, day.midnight_ms, is_followed=is_followed)
     twice = twice_because(attempts)
     hides_retries = verdict.reason == _UNSEEN
     started, midnight_ms = process.life.started_ms, day.midnight_ms
@@ -223,12 +194,12 @@ def _row(day: Day, send: Sequence[Sent], tolerance_ms: int, is_last: bool) -> di
     return {
         "cluster": day.cluster,
         "event_date": midnight_ms // DAY_MS,
-        **dict(zip(("producer_group", "client_id", "topic", "msg_id", "mode"), send[0].send, strict=True)),
+        **dict(zip(_SEND, send[0].send, strict=True)),
         "started_at": None if started is None else started * 1000,
         "begin_at": _us(attempts[0].begin_ms, midnight_ms),
         "end_at": _us(max(a.end_ms for a in attempts), midnight_ms),
-        "attempts": [_as_struct(a, midnight_ms) for a in every],
-        "brokers_sent": [a.broker_name for a in every if a.broker_name is not None],
+        "attempts": every,
+        "brokers_sent": [a["broker_name"] for a in every if a["broker_name"] is not None],
         "timeout_ms": settings.timeout_ms,
         "cost_ms": attempts[-1].end_ms - attempts[0].begin_ms,
         "used_up_by": None if profile is None else used_up_by(attempts, profile, settings),
@@ -256,24 +227,25 @@ def _goes_on(send: Sequence[Sent], profile: FaultProfile | None, settings: SendS
     return plain and profile is not None and bool(after(send[-1].attempt, profile, settings).goes_on)
 
 
-def _with_lost(send: Sequence[Sent], *, is_followed: bool) -> list[Attempt | Lost]:
-    """The recorded attempts, and in their places those that must have been made: by the numbers, or by the rules."""
-    every: list[Attempt | Lost] = []
+def _with_lost(send: Sequence[Sent], midnight_ms: int, *, is_followed: bool) -> list[dict[str, Any]]:
+    """The recorded attempts, and in their places those that must have been made: by the numbers, or by the rules.
+
+    Of an attempt that no line tells of its broker is known, as far as the attempt after it says.
+    """
+    every: list[dict[str, Any]] = []
     for sent in send:
         number = sent.attempt.number
         missing = 0 if number is None else number - len(every)
-        every += [Lost(sent.after if place == missing - 1 else None) for place in range(missing)]
-        every.append(sent.attempt)
-    return [*every, Lost(None)] if is_followed else every
+        every += [{"broker_name": sent.after if place == missing - 1 else None} for place in range(missing)]
+        every.append(_as_struct(sent.attempt, midnight_ms))
+    return [*every, {"broker_name": None}] if is_followed else every
 
 
 def _us(ms: int, midnight_ms: int) -> int:
     return (ms + midnight_ms) * 1000
 
 
-def _as_struct(a: Attempt | Lost, midnight_ms: int) -> dict[str, Any]:
-    if isinstance(a, Lost):
-        return {"broker_name": a.broker_name}
+def _as_struct(a: Attempt, midnight_ms: int) -> dict[str, Any]:
     return {
         "begin_at": _us(a.begin_ms, midnight_ms),
         "end_at": _us(a.end_ms, midnight_ms),
@@ -284,13 +256,6 @@ def _as_struct(a: Attempt | Lost, midnight_ms: int) -> dict[str, Any]:
         "response_code": a.code,
         "latency_ms": a.end_ms - a.begin_ms,
     }
-
-
-def _settings_of(process: Process) -> SendSettings:
-    known = process.rules.settings
-    return SendSettings(
-        known.retry_times_sync, known.retry_times_async, known.retry_another_broker, known.send_timeout_ms
-    )
 
 
 def _ends(day: Day, process: Process, last: Attempt, is_last: bool) -> str | None:
