@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 EventKind = Literal["opened", "worsened", "reopened", "lasting", "corrected", "resolved", "withdrawn"]
 ProducerCode = Literal[
@@ -28,55 +28,10 @@ Seconds = Annotated[float, Field(gt=0)]
 _QUEUE = re.compile(r".+:[0-9]{1,9}", re.DOTALL)
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """Values that nobody changes, of which every key is known."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ClientLogLayout(_Section):
-    """How some client logs are written, where lines do not tell; ``cluster`` and ``file`` are shell patterns."""
-
-    cluster: str = "*"
-    file: str = "*"
-    pattern: str | None = None
-    zone: str | None = None
-    encoding: str | None = None
-    date_from_file_name: bool = False
-
-    @field_validator("zone")
-    @classmethod
-    def _zone_exists(cls, zone: str | None) -> str | None:
-        return zone if zone is None else _zone(zone)
-
-
-class TextEncoding(_Section):
-    """How some text files are encoded; ``cluster``, ``format`` and ``file`` are shell patterns."""
-
-    encoding: str
-    cluster: str = "*"
-    format: str = "*"
-    file: str = "*"
-
-
-class Ingest(_Section):
-    """Bounds of what is read from landing files."""
-
-    max_line_bytes: int = Field(ge=1024)
-    max_raw_text_chars: int = Field(ge=0)
-    client_log_zone: str
-    client_log_zones: dict[str, str] = {}
-    client_log_layout: tuple[ClientLogLayout, ...] = ()
-    text_encoding: tuple[TextEncoding, ...] = ()
-    rules: dict[str, str] = {}
-
-    @field_validator("client_log_zone")
-    @classmethod
-    def _zone_exists(cls, zone: str) -> str:
-        return _zone(zone)
-
-    @field_validator("client_log_zones")
-    @classmethod
-    def _zones_exist(cls, zones: dict[str, str]) -> dict[str, str]:
-        return {cluster: _zone(zone) for cluster, zone in zones.items()}
 
 
 def _zone(zone: str) -> str:
@@ -87,7 +42,47 @@ def _zone(zone: str) -> str:
     return zone
 
 
-class Rounds(_Section):
+Zone = Annotated[str, AfterValidator(_zone)]
+
+
+class ClientLogLayout(Section):
+    """How some client logs are written, where lines do not tell; ``cluster`` and ``file`` are shell patterns."""
+
+    cluster: str = "*"
+    file: str = "*"
+    pattern: str | None = None
+    zone: Zone | None = None
+    encoding: str | None = None
+    date_from_file_name: bool = False
+
+
+class TextEncoding(Section):
+    """How some text files are encoded; ``cluster``, ``format`` and ``file`` are shell patterns."""
+
+    encoding: str
+    cluster: str = "*"
+    format: str = "*"
+    file: str = "*"
+
+
+class Ingest(Section):
+    """Bounds of what is read from landing files."""
+
+    max_line_bytes: int = Field(ge=1024)
+    max_raw_text_chars: int = Field(ge=0)
+    client_log_zone: Zone
+    client_log_zones: dict[str, str] = {}
+    client_log_layout: tuple[ClientLogLayout, ...] = ()
+    text_encoding: tuple[TextEncoding, ...] = ()
+    rules: dict[str, str] = {}
+
+    @field_validator("client_log_zones")
+    @classmethod
+    def _zones_exist(cls, zones: dict[str, str]) -> dict[str, str]:
+        return {cluster: _zone(zone) for cluster, zone in zones.items()}
+
+
+class Rounds(Section):
     """How captures are grouped into collection rounds."""
 
     max_round_s: int = Field(gt=0)
@@ -96,7 +91,7 @@ class Rounds(_Section):
     loose_spread_s: float = Field(gt=0)
 
 
-class ReplayOverride(_Section):
+class ReplayOverride(Section):
     """What is known about producers that recorded no ``start``; patterns are shell patterns."""
 
     cluster: str = "*"
@@ -108,7 +103,7 @@ class ReplayOverride(_Section):
     not_available_ms: tuple[int, ...] | None = None
 
 
-class ReplayLadder(_Section):
+class ReplayLadder(Section):
     """A ladder by a name: producers whose release is not recorded may have it."""
 
     name: str
@@ -123,7 +118,7 @@ class ReplayLadder(_Section):
         return given
 
 
-class Replay(_Section):
+class Replay(Section):
     """How producers' fault tables are replayed."""
 
     carry_days: int = Field(ge=1)
@@ -134,7 +129,7 @@ class Replay(_Section):
     ladder: tuple[ReplayLadder, ...] = ()
 
 
-class ProducerFindings(_Section):
+class ProducerFindings(Section):
     """When something about a producer stands out."""
 
     min_sends_per_minute: int = Field(ge=1)
@@ -153,13 +148,13 @@ class ProducerFindings(_Section):
     fault_off_slow_minutes: int = Field(ge=1)
 
 
-class Confirmation(_Section):
+class Confirmation(Section):
     """How replayed windows are compared with what clients wrote in their logs."""
 
     within_ms: int = Field(ge=0)
 
 
-class GroupStrategy(_Section):
+class GroupStrategy(Section):
     """Allocation strategy of groups whose clients show none, and what no client shows of it; shell patterns."""
 
     cluster: str = "*"
@@ -202,7 +197,7 @@ class GroupStrategy(_Section):
         return json.dumps(given, sort_keys=True) if given else ""
 
 
-class ClientFamily(_Section):
+class ClientFamily(Section):
     """What no record shows of some members of a group; patterns are shell patterns."""
 
     cluster: str = "*"
@@ -218,14 +213,14 @@ class ClientFamily(_Section):
         return self
 
 
-class Opening(_Section):
+class Opening(Section):
     """When a drift code may open an incident."""
 
     rounds: int = Field(ge=1)
     age_s: float = Field(ge=0)
 
 
-class Maintenance(_Section):
+class Maintenance(Section):
     """A stretch in which members of a group may differ in what they subscribe; patterns are shell patterns."""
 
     cluster: str = "*"
@@ -234,7 +229,7 @@ class Maintenance(_Section):
     end: datetime
 
 
-class Timing(_Section):
+class Timing(Section):
     """When drift becomes an incident, and when the incident is over."""
 
     membership_grace_s: float = Field(ge=0)
@@ -269,7 +264,7 @@ class Timing(_Section):
     maintenance: tuple[Maintenance, ...] = ()
 
 
-class Drift(_Section):
+class Drift(Section):
     """How observed ownership is judged."""
 
     progress_valid_s: int = Field(gt=0)
@@ -280,7 +275,7 @@ class Drift(_Section):
     client_family: tuple[ClientFamily, ...] = ()
 
 
-class Spark(_Section):
+class Spark(Section):
     """Spark in local mode; a cluster brings its own configuration."""
 
     shuffle_partitions: int = Field(gt=0)
@@ -288,7 +283,7 @@ class Spark(_Section):
     options: dict[str, str] = Field(default={}, repr=False)  # some may be secret keys
 
 
-class Report(_Section):
+class Report(Section):
     """Bounds of the page: what lies beyond them is counted on it, not shown."""
 
     days: int = Field(ge=1)
@@ -301,13 +296,13 @@ class Report(_Section):
     rows: int = Field(ge=1)
 
 
-class Metrics(_Section):
+class Metrics(Section):
     """Bounds of what a monitoring system is told."""
 
     most_series: int = Field(ge=1)
 
 
-class EventSink(_Section):
+class EventSink(Section):
     """Where events are sent; addresses and tokens that are secrets stand in the environment or in a file."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
@@ -328,7 +323,7 @@ class EventSink(_Section):
         return self
 
 
-class Events(_Section):
+class Events(Section):
     """What is told of incidents, and to whom."""
 
     producer_codes: tuple[ProducerCode, ...]
@@ -349,25 +344,25 @@ class Events(_Section):
         return self
 
 
-class Delta(_Section):
+class Delta(Section):
     """Properties of the tables that hindsight creates."""
 
     retention_days: int = Field(ge=1)
 
 
-class Lint(_Section):
+class Lint(Section):
     """What `hindsight lint` leaves out: ``CODE`` or ``CODE:subject``, shell patterns."""
 
     accept: tuple[str, ...] = ()
 
 
-class Quarantine(_Section):
+class Quarantine(Section):
     """What is kept of refused lines."""
 
     keep_days: int = Field(ge=1)
 
 
-class Settings(_Section):
+class Settings(Section):
     """All settings of one run."""
 
     ingest: Ingest

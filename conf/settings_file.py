@@ -14,10 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError, model_validator
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
-from hindsight.conf.settings import ReplayOverride, Settings
+from hindsight.conf.settings import ReplayOverride, Section, Settings
 
 # Tables whose keys are names of hindsight's own, all of which stand in default.toml.
 _CLOSED = ("timing.opens",)
@@ -107,11 +107,7 @@ class PremiseError(ExpectedError):
     exit_code = WRONG_USAGE
 
 
-class _Premise(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SupposedGroup(_Premise):
+class SupposedGroup(Section):
     """What is supposed of consumer groups; ``cluster`` and ``consumer_group`` are shell patterns."""
 
     cluster: str = "*"
@@ -124,7 +120,7 @@ class SupposedGroup(_Premise):
     since: AwareDatetime | None = None
 
 
-class SupposedTopic(_Premise):
+class SupposedTopic(Section):
     """How many queues topics are supposed to have on each broker that holds some; the names are shell patterns."""
 
     cluster: str = "*"
@@ -134,7 +130,7 @@ class SupposedTopic(_Premise):
     since: AwareDatetime | None = None
 
 
-class PremisesFile(_Premise):
+class PremisesFile(Section):
     """All that is supposed at once: ``[[producer]]``, ``[[group]]`` and ``[[topic]]``, each with what it is about."""
 
     producer: tuple[ReplayOverride, ...] = ()

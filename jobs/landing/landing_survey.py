@@ -135,7 +135,7 @@ def why_left_alone(landing_format: LandingFormat, path: str) -> str | None:
         return misplaced
     if is_hidden(name):
         return "the name begins with '.' or '_', as while a file is written"
-    if not _is_of(landing_format, name):
+    if not landing_format.takes(name):
         packed = ".gz or .zip" if landing_format.zipped else ".gz"
         return f"the name matches none of {', '.join(landing_format.patterns)} (each also with {packed})"
     return None
@@ -161,10 +161,6 @@ def _as_cluster(folder: str) -> str:
     """The name of a cluster that was probably meant by a folder that names none."""
     name = re.sub(r"^cluster[^A-Za-z0-9]+", "", folder, flags=re.IGNORECASE)
     return _NO_CLUSTER_NAME.sub("-", name).strip("-")[:_LONGEST_CLUSTER] or "<name>"
-
-
-def _is_of(landing_format: LandingFormat, name: str) -> bool:
-    return not name.startswith(_HIDDEN) and landing_format.takes(name)
 
 
 def _why_unknown(name: str, *, is_folder: bool) -> str:

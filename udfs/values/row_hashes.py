@@ -19,8 +19,8 @@ BoolArray = npt.NDArray[np.bool_]
 _MOST_ROOM = 1 << 62
 HashArray = npt.NDArray[np.uint64]
 _AT_ONCE, _BYTES_AT_ONCE = 4_096, 1 << 18  # of texts: few enough that what is made of them stays near the processor
-_NULL = np.uint64(0x9E3779B97F4A7C15)  # any number will do
 _EVENLY = np.uint64(0x9E3779B97F4A7C15)
+_NULL = _EVENLY  # any number will do
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -67,7 +67,7 @@ def row_hashes(rows: pa.Table, columns: Sequence[str]) -> HashArray:
     """A hash of each row's values in the columns: texts, whole numbers, instants and nulls."""
     found: HashArray = np.zeros(rows.num_rows, dtype=np.uint64)
     for name in columns:
-        found = mixed(found + _EVENLY ^ _column(_whole(rows, name)))
+        found = mixed(found + _EVENLY ^ _column(whole(rows, name)))
     return found
 
 
@@ -97,7 +97,7 @@ def groups_of(rows: pa.Table, columns: Sequence[str]) -> Groups:
 
 def _told_apart(some: pa.Table, columns: Sequence[str], of_row: IntArray, shared: IntArray) -> IntArray:
     """The groups of all rows, those split whose rows share no more than the hash; ``some`` are the rows ``shared``."""
-    codes = [_codes(_whole(some, name)) for name in columns]
+    codes = [_codes(whole(some, name)) for name in columns]
     group = of_row[shared]
     order = np.argsort(group, kind="stable")
     is_next = group[order][1:] == group[order][:-1]
@@ -112,10 +112,6 @@ def _told_apart(some: pa.Table, columns: Sequence[str], of_row: IntArray, shared
 def _codes(values: pa.Array) -> IntArray:
     found: IntArray = values.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
     return found
-
-
-def _whole(rows: pa.Table, name: str) -> pa.Array:
-    return rows.column(name).combine_chunks()
 
 
 def _column(values: pa.Array) -> HashArray:
@@ -167,9 +163,6 @@ def mixed(numbers: HashArray) -> HashArray:
     return numbers ^ (numbers >> np.uint64(31))
 
 
-_PLACE = np.uint64(0x9E3779B97F4A7C15)
-
-
 def value_hashes(rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> HashArray:
     """A hash of each row's values in the columns; the order of a list's values counts."""
     return row_hashes(pa.table({name: _plain(whole(rows, name)) for name in columns}), columns)
@@ -203,7 +196,7 @@ def _lists(values: pa.Array) -> HashArray:
     own = row_hashes(pa.table({"value": _plain(inner)}), ["value"])
     starts = np.cumsum(sizes) - sizes
     places = (np.arange(len(own)) - np.repeat(starts, sizes)).astype(np.uint64)
-    return sums(mixed(own + places * _PLACE), starts) + mixed(sizes.astype(np.uint64))
+    return sums(mixed(own + places * _EVENLY), starts) + mixed(sizes.astype(np.uint64))
 
 
 def places_of_keys(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> IntArray:
