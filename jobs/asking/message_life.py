@@ -85,11 +85,15 @@ def _found(asker: Asker, name: str, *, by_key: bool) -> list[tuple[str, str, str
     if by_key:
         # Keys stand in one text, parted by blanks; PUB records of traces have them so too.
         like = f"CONCAT(' ', message_key, ' ') LIKE CONCAT('% ', {text}, ' %')"
-        return _ids(asker, f"message_key = {text} OR {like}", "key")
+        return _ids(asker, "send_attempt", f"message_key = {text} OR {like}", "key")
     found = next(filter(None, (_found_among(asker, name, near) for near in _likely_first(asker, name))), [])
     if is_offset_id(name):
         of_broker, how = f"offset_msg_id = {text}", "offset message id"
-        found += _ids(asker, of_broker, how) or _consumed(asker, of_broker, how) or _printed_ids(asker, of_broker)
+        found += (
+            _ids(asker, "send_attempt", of_broker, how)
+            or _ids(asker, "message_trace", of_broker, how)
+            or _ids(asker, "client_event", f"{_PRINTED} AND {of_broker}", f"{how} in a log")
+        )
     return list(dict.fromkeys(found))[:MOST_MESSAGES]
 
 
@@ -101,21 +105,25 @@ def _likely_first(asker: Asker, msg_id: str) -> list[list[date]]:
 
 
 def _found_among(asker: Asker, name: str, near: list[date]) -> list[tuple[str, str, str]]:
-    text = asker.literal(name)
-    own = f"(msg_id = {text} OR ARRAY_CONTAINS(batch_msg_ids, {text})) AND {_among(near)}"
+    text, later = asker.literal(name), _among(near + _days_after(near))
+    own = f"{_alone_or_in_batch(text)} AND {_among(near)}"
     query = f"SELECT DISTINCT cluster, msg_id, batch_msg_ids FROM send_attempt WHERE {own} LIMIT {MOST_MESSAGES}"
     found = []
     for row in records(asker, query):
         batch = row["batch_msg_ids"] or [name]
         one_by_one = [name] if name in batch else batch[:MOST_MESSAGES]  # a batch by its own id: each of its messages
         found += [(row["cluster"], each, "message id" if each == name else "batch") for each in one_by_one]
-    found = found or _consumed(asker, f"msg_id = {text} AND {_among(near + _days_after(near))}", "message id")
-    return found or _printed_ids(asker, f"{_named_in_log(text)} AND {_among(near + _days_after(near))}", name)
+    found = found or _ids(asker, "message_trace", f"msg_id = {text} AND {later}", "message id")
+    if found:
+        return found
+    printed = _ids(asker, "client_event", f"{_PRINTED} AND {_alone_or_in_batch(text)} AND {later}", "")
+    return [(cluster, name, "message id in a log") for cluster, _, _ in printed]
 
 
 _DATES = """SELECT DISTINCT event_date FROM send_attempt
 UNION SELECT DISTINCT event_date FROM message_trace
 UNION SELECT DISTINCT event_date FROM client_event WHERE kind = 'send_returned' ORDER BY event_date"""
+_PRINTED = "kind = 'send_returned'"  # of what applications printed into their logs
 
 
 def _days_after(days: list[date]) -> list[date]:
@@ -127,27 +135,14 @@ def _among(days: Iterable[date]) -> str:
     return f"event_date IN ({listed})" if listed else "FALSE"
 
 
-def _ids(asker: Asker, where: str, how: str) -> list[tuple[str, str, str]]:
-    query = f"SELECT DISTINCT cluster, msg_id FROM send_attempt WHERE {where} ORDER BY ALL LIMIT {MOST_MESSAGES}"
+def _ids(asker: Asker, table: str, where: str, how: str) -> list[tuple[str, str, str]]:
+    query = f"SELECT DISTINCT cluster, msg_id FROM {table} WHERE {where} ORDER BY ALL LIMIT {MOST_MESSAGES}"
     return [(row["cluster"], row["msg_id"], how) for row in records(asker, query)]
 
 
-def _consumed(asker: Asker, where: str, how: str) -> list[tuple[str, str, str]]:
-    query = f"SELECT DISTINCT cluster, msg_id FROM message_trace WHERE {where} ORDER BY ALL LIMIT {MOST_MESSAGES}"
-    return [(row["cluster"], row["msg_id"], how) for row in records(asker, query)]
-
-
-def _named_in_log(text: str) -> str:
-    """A message of this id, alone or in a batch."""
+def _alone_or_in_batch(text: str) -> str:
+    """SQL: of a message of this id, alone or in a batch."""
     return f"(msg_id = {text} OR ARRAY_CONTAINS(batch_msg_ids, {text}))"
-
-
-def _printed_ids(asker: Asker, where: str, name: str | None = None) -> list[tuple[str, str, str]]:
-    """As ``_ids``, by what applications printed; ``name``: the message id that was asked for."""
-    query = f"""SELECT DISTINCT cluster, msg_id FROM client_event WHERE kind = 'send_returned' AND {where}
-    ORDER BY ALL LIMIT {MOST_MESSAGES}"""
-    how = "message id" if name else "offset message id"
-    return [(row["cluster"], name or row["msg_id"], f"{how} in a log") for row in records(asker, query)]
 
 
 def _message(asker: Asker, cluster: str, msg_id: str, how: str, days: int) -> Message:
@@ -162,7 +157,7 @@ def _message_among(asker: Asker, cluster: str, msg_id: str, how: str, days: int,
     attempts = records(
         asker,
         f"""SELECT * FROM send_attempt WHERE {same(asker, own, "cluster")} AND {_among(near)}
-        AND (msg_id = {text} OR ARRAY_CONTAINS(batch_msg_ids, {text})) ORDER BY begin_at, attempt LIMIT {_MOST}""",
+        AND {_alone_or_in_batch(text)} ORDER BY begin_at, attempt LIMIT {_MOST}""",
     )
     since = min((row["begin_at"] for row in attempts), default=None)
     until = f"AND {_between('event_date', since, days)}" if since else ""
@@ -180,8 +175,8 @@ def _message_among(asker: Asker, cluster: str, msg_id: str, how: str, days: int,
     )
     printed = records(
         asker,
-        f"""SELECT * FROM client_event WHERE kind = 'send_returned' AND {same(asker, own, "cluster")}
-        AND {_named_in_log(text)} AND {_among(sorted({*near, *_days_after(near)}))} ORDER BY logged_at LIMIT {_MOST}""",
+        f"""SELECT * FROM client_event WHERE {_PRINTED} AND {same(asker, own, "cluster")} AND {_alone_or_in_batch(text)}
+        AND {_among(sorted({*near, *_days_after(near)}))} ORDER BY logged_at LIMIT {_MOST}""",
     )
     message = Message(cluster, msg_id, how, attempts, deliveries, ends, printed)
     state = ends[-1]["transaction_state"] if ends else None
@@ -296,7 +291,8 @@ def _life(asker: Asker, message: Message, group: str, late_s: int, days: int) ->
     started = known.recordings()
     settings = [row for row in started if row["kind"] == "start"]
     is_orderly = any(row["consume_orderly"] for row in settings)
-    readings = tuple(known.readings(place))
+    readings = tuple(known.readings("SELECT captured_at, consumer_offset FROM queue_progress", place))
+    still_there = known.readings("SELECT captured_at, min_offset FROM topic_status", place, of_group=False)
     _, passed_by = passed(Life(place, message.stored_at, readings=readings))
     return Life(
         place,
@@ -304,7 +300,7 @@ def _life(asker: Asker, message: Message, group: str, late_s: int, days: int) ->
         why_no_place=why_no_place(message),
         deliveries=deliveries,
         readings=readings,
-        firsts=tuple(known.firsts(place)),
+        firsts=tuple(still_there),
         owners=tuple(known.owners(place)),
         recorded=recorded(started),
         subscriptions=tuple(known.subscriptions(topic_of(message), started, passed_by)),
@@ -379,19 +375,10 @@ class _Known:
             ORDER BY {column} {of_all}""",
         )
 
-    def readings(self, place: Place | None) -> Iterator[Reading]:
-        """The group's offset of the queue."""
-        if place:
-            query = "SELECT captured_at, consumer_offset FROM queue_progress"
-            for row in self._rows(query, "captured_at", place):
-                yield Reading(row["captured_at"], row["consumer_offset"])
-
-    def firsts(self, place: Place | None) -> Iterator[Reading]:
-        """The first offset that the queue still has."""
-        if place:
-            query = "SELECT captured_at, min_offset FROM topic_status"
-            for row in self._rows(query, "captured_at", place, of_group=False):
-                yield Reading(row["captured_at"], row["min_offset"])
+    def readings(self, query: str, place: Place | None, *, of_group: bool = True) -> Iterator[Reading]:
+        """Instants and offsets of the queue, that ``query`` selects."""
+        for row in self._rows(query, "captured_at", place, of_group=of_group) if place else ():
+            yield Reading(*row.values())
 
     def owners(self, place: Place | None) -> list[Seen]:
         """Who held the queue."""

@@ -222,11 +222,9 @@ def readme(bundle: Bundle) -> str:
     )
 
 
-def _counts(tables: object) -> str:
-    assert isinstance(tables, dict)
-    return "\n".join(
-        f"  {table.name}: {len(rows)} rows" for table, rows in sorted(tables.items(), key=lambda e: e[0].name)
-    )
+def _counts(tables: Mapping[Table, pa.Table]) -> str:
+    rows_of = sorted((table.name, len(rows)) for table, rows in tables.items())
+    return "\n".join(f"  {name}: {rows} rows" for name, rows in rows_of)
 
 
 _PAGE = """An evidence bundle of hindsight: what was recorded, and what follows from it.

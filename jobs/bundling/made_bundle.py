@@ -177,14 +177,9 @@ class GroupSlice:
             )
         ]
         whole = KnownNames(named).with_whole_names(progress)
-        return whole.set_column(
-            whole.schema.get_field_index("doubts"), progress.schema.field("doubts"), no_doubts(whole)
-        )
-
-
-def no_doubts(rows: pa.Table) -> pa.Array:
-    """Nobody doubts these rows."""
-    return pa.nulls(len(rows), no_rows(schemas.QUEUE_PROGRESS)["doubts"].type)
+        place, doubts = whole.schema.get_field_index("doubts"), progress.schema.field("doubts")
+        nobody_doubts = pa.nulls(len(whole), no_rows(schemas.QUEUE_PROGRESS)["doubts"].type)
+        return whole.set_column(place, doubts, nobody_doubts)
 
 
 _REACH = max(timedelta(hours=1), timedelta(milliseconds=REACH_MS))
@@ -271,7 +266,9 @@ def made_bundle(lake: LocalLake, settings: Settings, subject: Subject) -> Bundle
     note_settings(settings, found)
     names = NewNames(found)
     own_settings = renamed_settings(settings, subject.cluster, names)
-    new = {table: renamed(_without_lineage(rows, table), table, names) for table, rows in inputs.items() if len(rows)}
+    new = {
+        table: renamed(rows.select(table.contract_columns), table, names) for table, rows in inputs.items() if len(rows)
+    }
     cluster, of = names.of("cluster", subject.cluster), _renamed_key(subject.of, names)
     recorder = RingRecorder(names)
     derived = derived_again(new, dates, cluster, settings_of(own_settings), recorder, of_groups=subject.is_of_group)
@@ -305,10 +302,6 @@ def _stored(lake: LocalLake, table: Table, subject: Subject, dates: KnownDates) 
     days = [ClusterDate(subject.cluster, day) for day in dates.dates]
     rows = lake.rows(table, where=Where(dates=days, values={name: [value] for name, value in subject.of.items()}))
     return rows.filter(pa.array([is_claimed(table, subject.of, row) for row in rows.to_pylist()], pa.bool_()))
-
-
-def _without_lineage(rows: pa.Table, table: Table) -> pa.Table:
-    return rows.select(table.contract_columns)
 
 
 def _renamed_key(of: Mapping[str, str], names: NewNames) -> dict[str, str]:

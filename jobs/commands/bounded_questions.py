@@ -197,13 +197,7 @@ def _first(name: str, value: Any, most: int, cut: dict[str, str]) -> Any:
 
 
 def _plain(value: Any) -> str:
-    return (
-        value.isoformat(sep=" ")
-        if isinstance(value, datetime)
-        else str(value)
-        if isinstance(value, date)
-        else repr(value)
-    )
+    return str(value) if isinstance(value, date) else repr(value)
 
 
 def answering(question: Callable[..., str], failure: type[Exception]) -> Callable[..., str]:

@@ -6,7 +6,6 @@ import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import Annotated
 
 import typer
@@ -121,18 +120,17 @@ def _refused(tally: LandingTally) -> list[str]:
 
 
 def _encodings(tally: LandingTally) -> list[str]:
-    told = [f"{file}: {encoding}" for file, encoding in islice(sorted(tally.encodings.items()), _MOST_FILES)]
-    more = len(tally.encodings) - _MOST_FILES
-    return told + ([f"and {more:,} more"] if more > 0 else [])
+    return _first([f"{file}: {encoding}" for file, encoding in sorted(tally.encodings.items())])
 
 
 def _without_rows(tally: LandingTally) -> list[str]:
-    told = [
-        f"{file}: {nothing_stored(one.lines, one.ignored, one.refused.total())}"
-        for file, one in islice(tally.nothing_stored, _MOST_FILES)
-    ]
-    more = len(tally.nothing_stored) - _MOST_FILES
-    return told + ([f"and {more:,} more"] if more > 0 else [])
+    silent = tally.nothing_stored
+    return _first([f"{file}: {nothing_stored(one.lines, one.ignored, one.refused.total())}" for file, one in silent])
+
+
+def _first(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST_FILES
+    return lines[:_MOST_FILES] + ([f"and {more:,} more"] if more > 0 else [])
 
 
 def _verdict(total: Tally, tally: LandingTally) -> list[str]:

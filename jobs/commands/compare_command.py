@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -48,13 +48,6 @@ Derives = Callable[[Settings, Runner], Derivation[Any]]
 _PLACE, _BEFORE, _AFTER = "compared", "compared_before", "compared_after"
 
 
-class _Derived(NamedTuple):
-    """By job: what its dates were derived to, and which dates these are."""
-
-    sides: dict[str, Side]
-    days: dict[str, set[date]]
-
-
 def derivations(deriving: Iterable[Derives], settings: Settings) -> list[Derivation[Any]]:
     """What jobs derive, to look at; it runs nothing."""
     with LocalRunner(1) as runner:
@@ -69,18 +62,18 @@ def under_settings(
     Raises: NothingComparedError: no file that was taken in touches one of these dates.
     """
     with _place(lake.root) as context:
-        derived = _derived(deriving, lake, settings, _AFTER if against is None else _BEFORE, dates)
-        if not any(derived.days.values()):
+        sides, days = _derived(deriving, lake, settings, _AFTER if against is None else _BEFORE, dates)
+        if not any(days.values()):
             raise NothingComparedError(f"{lake.root} holds no input of {dates}; nothing was compared.")
         context.confirm()
         published = published_side(lake)
-        others = None if against is None else _derived(deriving, lake, against, _AFTER, dates)
+        others = None if against is None else _derived(deriving, lake, against, _AFTER, dates)[0]
         found: list[DateDifferences] = []
         for derivation in derivations(deriving, settings):
-            own = derived.sides[derivation.job]
-            before, after = (published, own) if others is None else (own, others.sides[derivation.job])
+            own = sides[derivation.job]
+            before, after = (published, own) if others is None else (own, others[derivation.job])
             causes = Causes(before, after, [derivation])
-            found += compared(before.lake, after.lake, causes, derived.days[derivation.job], derivation.tables)
+            found += compared(before.lake, after.lake, causes, days[derivation.job], derivation.tables)
         return found
 
 
@@ -96,16 +89,19 @@ def _place(root: str) -> Iterator[RunContext]:
     remove_folder(None, what_if_root(root, _PLACE))
 
 
-def _derived(deriving: Iterable[Derives], lake: LocalLake, settings: Settings, name: str, dates: DateRange) -> _Derived:
+def _derived(
+    deriving: Iterable[Derives], lake: LocalLake, settings: Settings, name: str, dates: DateRange
+) -> tuple[dict[str, Side], dict[str, set[date]]]:
+    """By job: what its dates were derived to, and which dates these are."""
     context = RunContext(lake.root, dates)
-    done = _Derived({}, {})
+    sides, days = {}, {}
     with opened_scenario("local", lake.root, name, settings, context, command="compare", master=None) as scenario:
         for derives in deriving:
             derivation = derives(settings, scenario.runner)
             again = derive_again(scenario.published, scenario.into, derivation, scenario.context)
-            done.sides[derivation.job] = derived_side(scenario.published, scenario.into, derivation)
-            done.days[derivation.job] = {at.event_date for at in again.dates}
-    return done
+            sides[derivation.job] = derived_side(scenario.published, scenario.into, derivation)
+            days[derivation.job] = {at.event_date for at in again.dates}
+    return sides, days
 
 
 JOBS = {"rebuild_availability": rebuild_availability, "flag_allocation_drift": flag_allocation_drift}

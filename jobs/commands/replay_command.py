@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -81,9 +82,7 @@ def _verdicts(table: Table, derived: list[Row], claimed: list[Row]) -> Iterator[
         for row in rows:
             pairs[_key(table, row)][side].append(row)
     for _, (wanted, made) in sorted(pairs.items()):
-        for place in range(max(len(wanted), len(made))):
-            one = wanted[place] if place < len(wanted) else None
-            other = made[place] if place < len(made) else None
+        for one, other in zip_longest(wanted, made):
             columns = () if one is None or other is None else tuple(n for n in one if one[n] != other[n])
             yield Verdict(table, one, other, columns)
 

@@ -53,29 +53,19 @@ def premises_of(read: PremisesFile) -> Premises:
 
     Raises: PremiseError: there is no such release or strategy.
     """
-    for release in [entry.client_version for entry in read.producer] + [entry.client_version for entry in read.group]:
-        _check_release(release)
-    for group in read.group:
-        _check_strategy(group.strategy)
+    releases = [entry.client_version for entry in read.producer] + [entry.client_version for entry in read.group]
+    try:
+        for release in releases:
+            if release is not None:
+                profile_for(release)
+        for group in read.group:
+            if group.strategy is not None:
+                resolve_strategy(group.strategy)
+    except (UnknownReleaseError, UnknownStrategyError) as error:
+        raise PremiseError(f"premises: {error}") from error
     groups = [GroupPremise(**{**entry.model_dump(), "since": _since(entry.since)}) for entry in read.group]
     topics = [TopicPremise(**{**entry.model_dump(), "since": _since(entry.since)}) for entry in read.topic]
     return Premises([entry.model_dump() for entry in read.producer], groups, topics)
-
-
-def _check_release(client_version: str | None) -> None:
-    try:
-        if client_version is not None:
-            profile_for(client_version)
-    except UnknownReleaseError as error:
-        raise PremiseError(f"premises: {error}") from error
-
-
-def _check_strategy(strategy: str | None) -> None:
-    try:
-        if strategy is not None:
-            resolve_strategy(strategy)
-    except UnknownStrategyError as error:
-        raise PremiseError(f"premises: {error}") from error
 
 
 def _since(since: datetime | None) -> int:

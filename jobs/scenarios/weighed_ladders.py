@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import reduce
 from itertools import chain
 from typing import NamedTuple
 
@@ -196,14 +197,20 @@ def _ladders(
 
     def weigh(rules: Iterable[Sequence[FaultProfile | None]]) -> list[Effect]:
         return [
-            _all_of(chain.from_iterable(_effect(*pair, outcomes) for pair in zip(producers, of, strict=True)))
+            reduce(
+                Effect.plus,
+                chain.from_iterable(_effect(*pair, outcomes) for pair in zip(producers, of, strict=True)),
+                Effect(),
+            )
             for of in rules
         ]
 
     (own,) = weigh([[one.own for one in producers]])
     rows = [_row("own", "as each producer has it", own, own)]
-    for each, found in zip(given, weigh([_with(one, *each) for one in producers] for each in given), strict=True):
-        rows.append(_row("given", "each producer's own release", found, own, *each))
+    for each in given:
+        latency, avoid = each
+        (found,) = weigh([[replace(one.profile, latency_max_ms=latency, not_available_ms=avoid) for one in producers]])
+        rows.append(_row("given", "each producer's own release", found, own, latency, avoid))
     releases = defaults()
     found_by_release = weigh([profile] * len(producers) for profile in releases)
     for (profile, names), found in zip(releases.items(), found_by_release, strict=True):
@@ -216,17 +223,6 @@ def _ladders(
             _row("frontier", "each producer's own release", tried[place], own, of.latency_max_ms, of.not_available_ms)
         )
     return rows
-
-
-def _with(one: _Producer, latency: tuple[int, ...], avoid: tuple[int, ...]) -> FaultProfile:
-    return replace(one.profile, latency_max_ms=latency, not_available_ms=avoid)
-
-
-def _all_of(effects: Iterable[Effect]) -> Effect:
-    total = Effect()
-    for one in effects:
-        total = total.plus(one)
-    return total
 
 
 def _effect(one: _Producer, rule: FaultProfile | None, outcomes: Sequence[Outcome]) -> Iterator[Effect]:

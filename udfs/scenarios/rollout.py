@@ -12,6 +12,7 @@ so both bounds of a queue are reached at their ends. Times are ms; those that se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -123,12 +124,10 @@ def best_and_worst(topics: Sequence[Topic], changes: Sequence[Change], way: Way)
     reached once, by its best way. Of long rollouts only the best sets of each size are kept (``Order.exact``).
     """
     step = _weigher(topics, changes, way)
-    weighed: dict[tuple[int, int], tuple[int, int]] = {}
 
+    @cache
     def cost(before: int, place: int) -> tuple[int, int]:
-        if (before, place) not in weighed:
-            weighed[before, place] = step(before, place).cost
-        return weighed[before, place]
+        return step(before, place).cost
 
     return _searched(len(changes), cost, 1), _searched(len(changes), cost, -1)
 
@@ -154,20 +153,17 @@ def _searched(number: int, cost: Callable[[int, int], tuple[int, int]], sign: in
 def _weigher(topics: Sequence[Topic], changes: Sequence[Change], way: Way) -> Callable[[int, int], Step]:
     """What gives the step in which one more member (its place) has its turn; the first argument: who had (bits)."""
     mq_all = {topic: tuple(MessageQueue(topic.name, *queue) for queue in topic.queues) for topic in topics}
-    known: dict[tuple[Topic, tuple[MemberRule, ...]], tuple[tuple[str, ...], ...]] = {}
 
-    def readers(topic: Topic, rules: Iterable[MemberRule]) -> tuple[tuple[str, ...], ...]:
-        own = tuple(rules)
-        if (topic, own) not in known:
-            view = tuple(sort_client_ids(rule.client_id for rule in own))
-            found = claimants_of(topic.strategy, topic.parameters, mq_all[topic], [view], own) if own else ()
-            known[topic, own] = found or ((),) * len(topic.queues)
-        return known[topic, own]
+    @cache
+    def readers(topic: Topic, rules: tuple[MemberRule, ...]) -> tuple[tuple[str, ...], ...]:
+        view = tuple(sort_client_ids(rule.client_id for rule in rules))
+        found = claimants_of(topic.strategy, topic.parameters, mq_all[topic], [view], rules) if rules else ()
+        return found or ((),) * len(topic.queues)
 
     def step(before: int, place: int) -> Step:
-        now = [change.after if before >> at & 1 else change.before for at, change in enumerate(changes)]
+        now = tuple(change.after if before >> at & 1 else change.before for at, change in enumerate(changes))
         others = now[:place] + now[place + 1 :]
-        then = [*now[:place], changes[place].after, *now[place + 1 :]]
+        then = (*now[:place], changes[place].after, *now[place + 1 :])
         course = _Course(changes[place], others, way)
         shares = (
             _share(topic, course, readers(topic, now), readers(topic, others), readers(topic, then)) for topic in topics
