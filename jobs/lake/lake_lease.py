@@ -195,10 +195,8 @@ def take(folder: LeaseFolder, run_id: str, *, wait_s: float = 0) -> Lease:
 
     Raises: LakeHeldError: a living run holds it, and has not ended within ``wait_s`` seconds.
     """
-    own = Holder(
-        run_id, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), socket.gethostname(), os.getpid(), _machine()
-    )
-    own = replace(own, process=_process(own.pid))
+    since, pid = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), os.getpid()
+    own = Holder(run_id, since, socket.gethostname(), pid, _machine(), _process(pid))
     begun = seen_at = _now()
     seen, renewed = folder.latest(), False
     while True:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.jobs.lake.lake_place import remove_folder
@@ -28,14 +28,6 @@ class WhatIfNameError(ExpectedError):
     """Raised where a what-if cannot have, or has not, this name; nothing was done."""
 
     exit_code = WRONG_USAGE
-
-
-class Supposed(NamedTuple):
-    """A table of a what-if that a query names: the word in the query, the what-if, and whose table it is like."""
-
-    word: str
-    name: str
-    table: Table
 
 
 def checked_name(name: str) -> str:
@@ -95,12 +87,15 @@ def require(there: Collection[str], lake_root: str, name: str) -> None:
         raise WhatIfNameError(f"there is no what-if {name!r} in {lake_root}; {known}.")
 
 
-def supposed_in(query: str, spark: SparkSession | None, lake_root: str) -> Iterator[Supposed]:
-    """The tables of what-ifs that a query names; a lake is asked for its what-ifs only where a query names some."""
+def supposed_in(query: str, spark: SparkSession | None, lake_root: str) -> Iterator[tuple[str, str, Table]]:
+    """The tables of what-ifs that a query names: the word in the query, the what-if, and whose table it is like.
+
+    A lake is asked for its what-ifs only where a query names some.
+    """
     words = {word.lower() for word in _WORD.findall(query)}
     if words:
         there = what_ifs(spark, lake_root)
         for name in there:
             for table in TABLES.values():
                 if (word := f"{table_prefix(name)}{table.name}") in words:
-                    yield Supposed(word, name, table)
+                    yield word, name, table

@@ -150,13 +150,9 @@ def _of_consumers(asker: Asker) -> Iterator[tuple[str, Values]]:
     yield "hindsight_consumer_groups", _by(on_last_date(groups), ("cluster", "verdict"), "consumer_groups")
     none = {(cluster, severity): 0.0 for cluster in last for severity in SEVERITIES}
     yield "hindsight_open_incidents", none | _by(incidents, ("cluster", "severity"), "incidents")
-    of_code = METRICS["hindsight_consumer_group_open_incidents"].labels
-    yield (
-        "hindsight_consumer_group_open_incidents",
-        _by([r for r in codes if r["consumer_group"]], of_code, "incidents"),
-    )
-    of_server = METRICS["hindsight_server_open_incidents"].labels
-    yield "hindsight_server_open_incidents", _by([r for r in codes if not r["consumer_group"]], of_server, "incidents")
+    of_groups, of_servers = "hindsight_consumer_group_open_incidents", "hindsight_server_open_incidents"
+    yield of_groups, _by((r for r in codes if r["consumer_group"]), METRICS[of_groups].labels, "incidents")
+    yield of_servers, _by((r for r in codes if not r["consumer_group"]), METRICS[of_servers].labels, "incidents")
     bounds: Values = {
         (row["cluster"], row["consumer_group"], bound): float(row[bound])
         for row in on_last_date(lags)

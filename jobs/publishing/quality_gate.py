@@ -57,7 +57,12 @@ def validated(
         results = lake.counted_results(frames, whole or frames)
     if job in lake.gathered(QUALITY_RESULT)["job"].to_pylist():
         lake.write_gathered()
-    lake.gather(QUALITY_RESULT, _result_rows(lake, context, job, results))
+    # The table's own version grows before a job is checked again; a clock may go back.
+    waiting = lake.gathered(QUALITY_RESULT)["number"].to_pylist()
+    number = waiting[0] if waiting else (lake.version(QUALITY_RESULT) or 0) + 1
+    of_check = {"run_id": context.run_id, "checked_at": datetime.now(UTC), "job": job, "number": number}
+    rows = [of_check | result for result in results]
+    lake.gather(QUALITY_RESULT, pa.Table.from_pylist(rows, arrow_schema(QUALITY_RESULT)))
     failed = sum(not result["success"] for result in results)
     tell("checked", tables=len(frames), expectations=len(results), failed=failed, seconds=seconds_since(begun))
     return results
@@ -83,11 +88,3 @@ def forget(lake: ArrowLake, before: datetime) -> None:
         numbers = lake.counted(QUALITY_RESULT, ["number"], own)["number"].to_pylist()
         if gone := sorted({*numbers} - {newest, None}):
             lake.delete(QUALITY_RESULT, replace(own, values={"job": [job], "number": gone}))
-
-
-def _result_rows(lake: ArrowLake, context: RunContext, job: str, results: list[dict[str, Any]]) -> pa.Table:
-    # The table's own version grows before a job is checked again; a clock may go back.
-    waiting = lake.gathered(QUALITY_RESULT)["number"].to_pylist()
-    number = waiting[0] if waiting else (lake.version(QUALITY_RESULT) or 0) + 1
-    of_check = {"run_id": context.run_id, "checked_at": datetime.now(UTC), "job": job, "number": number}
-    return pa.Table.from_pylist([{**of_check, **result} for result in results], arrow_schema(QUALITY_RESULT))
