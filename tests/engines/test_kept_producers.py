@@ -269,7 +269,7 @@ def test_what_changes_what_was_believed_is_folded_whole(begun, lake_at, settings
 
 
 def over_midnight(rows: Rows) -> Rows:
-    """Some that last some minutes, of which two minutes lie before a midnight: what `lost` tells, too, at a hundred seconds."""
+    """Some that last some minutes, two of which lie before a midnight, and so what ``lost`` tells."""
     later = DAY + timedelta(days=1) - BEGIN - timedelta(seconds=120)
     found: Rows = defaultdict(list)
     for table, own in rows.items():
