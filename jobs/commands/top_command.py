@@ -46,7 +46,8 @@ PANELS = {
     "Groups by lag": (
         'SELECT cluster, consumer_group AS "group", topic, CAST(MAX(messages_behind) AS BIGINT) AS messages, '
         "CAST(MAX(seconds_at_least) AS BIGINT) AS seconds, strftime(MAX(captured_at), '%m-%d %H:%M:%S') AS read "
-        f"FROM consume_delay WHERE {_SINCE} GROUP BY cluster, consumer_group, topic ORDER BY messages DESC NULLS LAST"
+        f"FROM consume_delay WHERE {_SINCE} GROUP BY cluster, consumer_group, topic "
+        "ORDER BY messages DESC NULLS LAST, cluster, consumer_group, topic"
     ),
     "Isolations that last": (
         'SELECT broker_name AS broker, producer_group AS "group", client_id, '

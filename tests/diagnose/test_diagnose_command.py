@@ -59,6 +59,18 @@ def test_a_log_is_the_same_plain_packed_and_from_stdin(tmp_path):
     assert told["log"][0]["path"] == "stdin"
 
 
+def test_keys_that_client_ids_carry_are_not_told(tmp_path):
+    client = "10.0.0.1@theAccessKey|theSecretKey|g|77"
+    (tmp_path / "c.log").write_text(
+        "2026-01-05 10:15:00,125 INFO RocketmqClient - rebalanced result changed. "
+        f"allocateMessageQueueStrategyName=AVG, group=g, topic=T, clientId={client}, mqAllSize=1, cidAllSize=1, rebalanceResultSize=1, "
+        "rebalanceResultSet=[MessageQueue [topic=T, brokerName=b, queueId=0]]\n"
+    )
+    for arguments in ((), ("--json",)):
+        told = diagnose(tmp_path / "c.log", *arguments).stdout
+        assert "10.0.0.1@***|***|g|77" in told and "SecretKey" not in told and "AccessKey" not in told
+
+
 def test_the_order_of_the_arguments_changes_nothing():
     assert as_json(FROZEN, BROKER) == as_json(BROKER, FROZEN, BROKER)
 
