@@ -291,7 +291,7 @@ def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(
     ``change``: what the second run after midnight brings of the date before, that changes what was believed of it.
     """
     monkeypatch.setattr(kept_walks, "HOUR_US", 6 * 3_600_000_000)
-    few = steady(seconds=200, between=2_000)
+    few = steady(seconds=220, between=2_000)
     rows, arriving = over_midnight(few), defaultdict[int, Rows](lambda: defaultdict(list))
     for table, own in rows.items():
         for row in own:
