@@ -63,8 +63,8 @@ def test_keys_that_client_ids_carry_are_not_told(tmp_path):
     client = "10.0.0.1@theAccessKey|theSecretKey|g|77"
     (tmp_path / "c.log").write_text(
         "2026-01-05 10:15:00,125 INFO RocketmqClient - rebalanced result changed. "
-        f"allocateMessageQueueStrategyName=AVG, group=g, topic=T, clientId={client}, mqAllSize=1, cidAllSize=1, rebalanceResultSize=1, "
-        "rebalanceResultSet=[MessageQueue [topic=T, brokerName=b, queueId=0]]\n"
+        f"allocateMessageQueueStrategyName=AVG, group=g, topic=T, clientId={client}, mqAllSize=1, cidAllSize=1, "
+        "rebalanceResultSize=1, rebalanceResultSet=[MessageQueue [topic=T, brokerName=b, queueId=0]]\n"
     )
     for arguments in ((), ("--json",)):
         told = diagnose(tmp_path / "c.log", *arguments).stdout
