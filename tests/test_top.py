@@ -121,6 +121,16 @@ def test_keys_that_come_together_are_pressed_one_by_one(monkeypatch):
     os.close(ours)
 
 
+def test_groups_of_equal_lag_keep_their_places(tmp_path):
+    stored, at = LocalLake(str(tmp_path / "lake"), retention_days=7), datetime(2026, 1, 5, tzinfo=UTC)
+    own = {"captured_at": at, "round_at": at, "event_date": at.date(), "broker_offset": 9, "consumer_offset": 2}
+    own |= {"lag": 7, "cluster": "c", "topic": "T", "broker_name": "b", "queue_id": 0}
+    rows = [sound(QUEUE_PROGRESS, **own, consumer_group=f"g{number:02}") for number in reversed(range(40))]
+    stored.append(QUEUE_PROGRESS, pa.Table.from_pylist(rows, arrow_schema(QUEUE_PROGRESS)))
+    shown = [row[1] for row in asked_panels(LocalAsker(stored))["Groups by lag"].rows]
+    assert len(shown) > 5 and shown == sorted(shown) and shown[0] == "g00"
+
+
 def test_lags_are_those_of_the_last_minutes_and_only_the_last_dates_are_read(tmp_path, monkeypatch):
     stored = LocalLake(str(tmp_path / "lake"), retention_days=7)
     last = datetime(2026, 1, 5, 0, 2, tzinfo=UTC)

@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.diagnose.test_diagnose_command import diagnose
@@ -114,3 +116,29 @@ def test_lines_of_a_server_that_are_quoted_are_in_its_zone_wherever_their_time_i
     )
     told = diagnose(tmp_path / "broker.log").stdout
     assert "13:54" not in told and told.count("05:54:00") >= 3
+
+
+NOTICE = (
+    "2026-01-05 10:15:0{},125 INFO RocketmqClient - receive broker's notification[10.0.0.9:10911], the consumer "
+    "group: {} changed, rebalance immediately\n"
+)
+
+
+def test_notices_are_told_of_groups_alone_of_which_nothing_else_is(tmp_path):
+    (tmp_path / "app.log").write_text(
+        NOTICE.format(0, "known")
+        + NOTICE.format(1, "unknown")
+        + "2026-01-05 10:15:02,125 INFO RocketmqClient - rebalanced result changed. "
+        "allocateMessageQueueStrategyName=AVG, group=known, topic=T, clientId=c@1, mqAllSize=1, cidAllSize=1, "
+        "rebalanceResultSize=1, rebalanceResultSet=[MessageQueue [topic=T, brokerName=b, queueId=0]]\n"
+    )
+    told = diagnose(tmp_path / "app.log").stdout
+    assert "1 time a broker said that the members of unknown changed" in told
+    assert "the members of known changed" not in told
+
+
+def test_a_log_in_json_has_its_span_from_lines_that_tell_nothing_too(tmp_path):
+    at = "2026-01-05T10:1{}:00.123Z"
+    lines = [{"message": f"order {n} " * 20, "level": "INFO", "@timestamp": at.format(n)} for n in (5, 9)]
+    (tmp_path / "app.log").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert "10:15:00.1 to 10:19:00.1" in diagnose(tmp_path / "app.log").stdout

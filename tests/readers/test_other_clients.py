@@ -254,6 +254,10 @@ OF_RE_DEV = [
         "the message queue locked Failed, mq:MessageQueue [topic=T, brokerName=b, queueId=2]",
         {"kind": "lock_failed", "topic": "T", "queue_id": 2},
     ),
+    (
+        "the message queue locked OK, mq:MessageQueue [topic=T, brokerName=b, queueId=2]",
+        {"kind": "lock_acquired", "topic": "T", "queue_id": 2},
+    ),
     ("notifyConsumerIdsChanged, group:g", {"kind": "members_changed", "consumer_group": "g"}),
     (
         "send failed of times:1, brokerName:b.c. exception:msg: connect to <10.0.0.1:10911> failed",

@@ -78,6 +78,16 @@ def test_what_was_thrown_stands_below(layout):
     ]
 
 
+@pytest.mark.parametrize(("number", "level"), [(2, "FATAL"), (3, "ERROR"), (4, "WARN"), (5, "INFO"), (7, "DEBUG")])
+def test_gelf_s_number_of_a_level_counts_where_no_name_stands_beside_it(number, level):
+    told = {name: value for name, value in gelf(MESSAGE).items() if name != "_level_name"}
+    assert plain_line(json.dumps(told | {"level": number})).startswith(f"{AT} {level} [")
+
+
+def test_a_trace_may_be_a_list_of_its_lines():
+    assert plain_line(json.dumps(ecs(MESSAGE, TRACE.splitlines()))) == plain_line(json.dumps(ecs(MESSAGE, TRACE)))
+
+
 @pytest.mark.parametrize(
     "text",
     [

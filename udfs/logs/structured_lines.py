@@ -39,7 +39,7 @@ def plain_line(text: str) -> str | None:
     if not (isinstance(message, str) and at and isinstance(level, str)):
         return None
     thread, logger = (_first(told, names) for names in (_THREAD, _LOGGER))
-    head = [at, level.upper(), f"[{_one_line(thread)}]", _one_line(logger)]
+    head = [at, level, f"[{_one_line(thread)}]", _one_line(logger)]
     return "\n".join([f"{' '.join(head)} - {message}", *_thrown(_first(told, _THROWN))])
 
 
@@ -61,8 +61,6 @@ def _stamp(at: Any) -> str | None:
     if isinstance(at, dict):
         seconds, nanos = at.get("epochSecond"), at.get("nanoOfSecond")
         at = seconds * 1000 + nanos // 1_000_000 if isinstance(seconds, int) and isinstance(nanos, int) else None
-    if isinstance(at, str) and at.replace(".", "", 1).isdigit():
-        at = float(at)
     if isinstance(at, (int, float)):
         try:
             when = _EPOCH + timedelta(milliseconds=round(at if at >= _MS_FROM else at * 1000))
