@@ -256,7 +256,8 @@ class _Reader:
         yield from self.release()
         if parsed.records and self.finish is not None:
             self.held = Held(parsed, self.finish)
-            all(self.held.takes(line, one) for one in below)
+            for one in below:
+                self.held.takes(line, one)
         else:
             yield parsed
 
