@@ -266,7 +266,7 @@ def parse_broker_log(
             yield ignored(line)
         else:
             for entry, inner in unwrapper.take(line):
-                yield ignored(entry) if inner is None else reader.take(entry, inner.partition("\n")[0])
+                yield ignored(entry) if inner is None else reader.take(entry, inner)
     for entry, inner in unwrapper.rest():
         yield reader.take(entry, inner)
 
@@ -284,7 +284,7 @@ class _Reader:
         """A line with the text that the broker wrote."""
         if line.refusal is not None:
             return ParsedLine(line, refusal=line.refusal)
-        text = without_colours(text)
+        text = without_colours(text.partition("\n")[0])  # below it stands what was thrown
         found = (_MESSAGES if self.is_server else _NO_ISOLATIONS).search(text)
         if found is None or continues_trace(text):
             return ignored(line)
