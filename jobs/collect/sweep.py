@@ -148,6 +148,7 @@ class Sweep:
         self, step: Step, servers: Iterable[Server], asking: Asking, heard: Hearing | None = None
     ) -> None:
         """Ask each server what ``asking`` gives; those that had no turn are the first of the next sweep."""
+        self._cut.begin_step(step.share)
         in_turn = self._turns.in_turn(step.name, servers)
         waiting, late = iter(in_turn), list[Server]()
 

@@ -21,6 +21,7 @@ from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,
     CONNECTIONS,
+    GROUPS,
     INFO,
     ROUTE,
     STATUS,
@@ -128,6 +129,26 @@ def test_a_sweep_is_bounded_in_time_memory_and_lines(make, count, longest_s, tmp
         assert len(left) <= 2
     # However many there are, the broker that is well is asked who consumes what.
     assert any(line["kind"] == "consumerConnection" and line["broker"] == "broker-a" for line in lines)
+
+
+@pytest.mark.parametrize("stalled_s", [30, 60, 90])
+def test_steps_behind_one_that_lasted_too_long_get_some_of_the_time(stalled_s, tmp_path):
+    """A busy machine lets a step last longer than it may: the seconds go by while the brokers tell their groups."""
+    stalls = [stalled_s]
+
+    def instead(_name, request):
+        if request.code == GROUPS and stalls:
+            virtual_time.stall(stalls.pop())
+        return False
+
+    async def run():
+        async with FakeCluster(instead=instead).run() as cluster:
+            return await collected(Plan((cluster.name_server,), "c", tmp_path, rounds=1))
+
+    lines = virtual_time.run(run())
+    answered = Counter(line["kind"] for line in lines if not line.get("error"))
+    behind = ("topicRoute", "topicStatus", "topicConsumeByWho", "consumerConnection", "consumerRunningInfo")
+    assert all(answered[kind] >= 2 for kind in behind), answered
 
 
 @pytest.mark.parametrize("per_second", [15, 20, 25, 37, 60])

@@ -34,6 +34,16 @@ class _Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
+    def stall(self, seconds: float) -> None:
+        self._virtual.now += seconds
+
+
+def stall(seconds: float) -> None:
+    """Let time go on while the running loop does nothing, as it does on a busy machine."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, _Loop)
+    loop.stall(seconds)
+
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """As ``asyncio.run``, in virtual time."""
