@@ -15,6 +15,7 @@ from hindsight.udfs.producer.choice_readings import (
     BrokerRecord,
     NearUpdate,
     Other,
+    Removal,
     Removals,
     item_readings,
     other_readings,
@@ -191,8 +192,10 @@ class Recorded:
             is_judged = not self.is_beyond_doubt(a, tolerance_ms)
             if is_judged:
                 removals.note_rule(judgement, choice, a["topic"])
-            noted = removals.note(judgement, choice, records) if is_judged else []
-            for removal in noted:
-                told = self.removed if removal.surely else self.doubted
-                told.append((removal.broker_name, removal.at_ms))
+            for r in records if is_judged else ():
+                surely = r.broker_name == judgement.surely_removed and not r.near
+                removal = Removal(r.broker_name, choice.now_ms, surely)
+                if r.broker_name in judgement.removable and removals.note(removal, r.updated_at_ms):
+                    told = self.removed if removal.surely else self.doubted
+                    told.append((removal.broker_name, removal.at_ms))
             yield a, judgement

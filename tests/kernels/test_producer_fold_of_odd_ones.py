@@ -51,7 +51,7 @@ class JudgedTwice(ChoiceJudge):
 
     def _first(self, n, process, own, columns, more=choice_fold.NOTHING_MORE):
         settings, profile = self._day.processes[process].rules.settings, self._day.profile_of(process)
-        enabled, choice = bool(settings.latency_fault_enabled), columns.choice(n)
+        enabled, choice = bool(settings.latency_fault_enabled), columns.choices[n]
         held = self._routes.held(columns.topics[n], choice.now_ms)
         records = [columns.record(n, pair, enabled=enabled) for pair in own]
         routed = choice_fold._only_routed(held, {r.broker_name for r in records})

@@ -41,6 +41,7 @@ from hindsight.udfs.producer.send_verdicts import (
     Choice,
     ItemReading,
     Judgement,
+    Options,
     RouteReading,
     bit_of,
     names_of,
@@ -80,6 +81,7 @@ class ChoiceJudge:
         self._names = [*day.brokers]  # by place; brokers that only routes name come last
         self._sets: dict[int, frozenset[str]] = {}
         self._listings: dict[tuple[Any, ...], tuple[RouteReading, ...]] = {}
+        self._options: dict[tuple[Any, ...], dict[int, Options]] = {}
 
     def judged(self, rows: IntArray, around: Around) -> tuple[list[Verdict], list[tuple[int, Removal]]]:
         """Verdicts on the choices at these rows, and what they (perhaps) made clients forget: process, removal."""
@@ -98,16 +100,19 @@ class ChoiceJudge:
         self, n: int, row: int, process: int, own: range, columns: _Columns
     ) -> tuple[Verdict, Sequence[Removal]]:
         settings = self._day.processes[process].rules.settings
-        enabled, choice, topic = bool(settings.latency_fault_enabled), columns.choice(n), columns.topics[n]
+        enabled, choice, topic = bool(settings.latency_fault_enabled), columns.choices[n], columns.topics[n]
         removals = self.removals.setdefault(process, Removals(self._tolerance_ms))
         judgement = self._first(n, process, own, columns)
         if judgement.verdict == "impossible" and enabled:
             judgement = self._with_unseen(n, process, own, columns) or judgement
         removals.note_rule(judgement, choice, topic)
-        fresh: Sequence[Removal] = ()
-        if judgement.removable:
-            forgotten = (pair for pair in own if columns.names[pair] in judgement.removable)
-            fresh = removals.note(judgement, choice, [columns.updates(n, pair) for pair in forgotten])
+        fresh = []
+        for pair in own if judgement.removable else ():
+            if (name := columns.names[pair]) in judgement.removable:
+                # An update close to the choice may have come after it.
+                surely = name == judgement.surely_removed and not columns.near(n, pair)
+                removal = Removal(name, choice.now_ms, surely=surely)
+                fresh += [removal] if removals.note(removal, columns.updated[pair]) else []
         if judgement.verdict == "impossible" and settings.latency_fault_enabled is None:
             # The client may have been switched on, and gone by a table of which no update is known.
             return Verdict(row, None, None, "unknown", NO_SWITCH), ()
@@ -120,25 +125,37 @@ class ChoiceJudge:
 
         ``more``: what brokers may have been besides, the likelier first.
         """
-        choice, held = columns.choice(n), self._routes.held(columns.topics[n], columns.choice(n).now_ms)
+        choice, held = columns.choices[n], self._routes.held(columns.topics[n], columns.choices[n].now_ms)
         profile = self._day.profile_of(process)
         enabled = bool(self._day.processes[process].rules.settings.latency_fault_enabled)
         removals, chosen = self.removals[process], bit_of(columns.brokers[n])
-        board = Board(choice, chosen, profile, enabled=enabled, tolerance_ms=self._tolerance_ms)
+        only = _only_routed(held, {columns.names[pair] for pair in own}) if held else ()
+        size = len(self._names) + len(only)
+        board = Board(choice, chosen, profile, enabled=enabled, tolerance_ms=self._tolerance_ms, brokers=size)
+        # What a broker of a kind was found to be at an earlier choice that has these in common with this one.
+        common = (id(profile), enabled, size, choice.last_broker_name is None, *map(id, held))
+        found = self._options.setdefault(common, {})
         for pair in own:
-            name, bit = columns.names[pair], bit_of(columns.places[pair])
-            routes = self._listing(held, name, columns.listings[pair], profile)
-            if columns.is_several[pair]:
+            name, bit, kind, rank = columns.names[pair], columns.bits[pair], columns.kinds[pair], columns.ranks[pair]
+            gone = None if rank is None or kind < 0 else removals.of(name, columns.updated[pair] or 0)
+            if gone is not None:
+                kind, rank = (kind + 1, None) if gone.surely else (kind + 2, rank)
+            is_common = kind >= 0 and name != choice.last_broker_name and name not in more
+            if is_common and kind in found:
+                board.add_again(bit, rank, found[kind])
+                continue
+            if kind < 0:
                 readings = board.ranked(self._items(columns.record(n, pair, enabled=enabled), process, choice))
             else:
-                readings = [(columns.ranks[pair], columns.reachable[pair], None)]
-                gone = None if columns.ranks[pair] is None else removals.last(name)
-                if gone is not None and columns.updated[pair] <= gone.at_ms + self._tolerance_ms:
-                    readings = [(None, True, None)] if gone.surely else [*readings, (None, True, FORGOTTEN)]
+                readings = [(rank, columns.reachable[pair] or kind % 3 == 1, None)]
+                readings += [(None, True, FORGOTTEN)] if kind % 3 == 2 else []
+            routes = self._listing(held, name, columns.listings[pair], profile)
             if name in more:
                 readings, routes = [*readings, *board.ranked(more[name][0])], (*routes, *more[name][1])
-            board.add(bit, name, readings, routes)
-        for name in _only_routed(held, {columns.names[pair] for pair in own}) if held else ():
+            options = board.add(bit, name, readings, routes)
+            if is_common:
+                found[kind] = options
+        for name in only:
             items, routes = more.get(name, ((), ()))
             routes = (*self._listing(held, name, _LIKELY, profile), *routes)
             board.add(bit_of(self._place_of(name)), name, board.ranked((ItemReading(None), *items)), routes)
@@ -147,7 +164,7 @@ class ChoiceJudge:
     def _with_unseen(self, n: int, process: int, own: range, columns: _Columns) -> Judgement | None:
         """What is said of a choice once all is read too that lines do not show, or not surely; None: there is none."""
         profile, topic, tolerance_ms = self._day.profile_of(process), columns.topics[n], self._tolerance_ms
-        now, chosen = columns.choice(n).now_ms, columns.choice(n).broker_name
+        now, chosen = columns.choices[n].now_ms, columns.choices[n].broker_name
         held, coming = self._routes.held(topic, now), self._routes.coming(topic, now)
         fell_back = self.removals[process].fell_back(topic)
         lasts_ms = longest_ms(profile) + tolerance_ms
@@ -242,6 +259,8 @@ class _Columns:
         )
         self.attempts = np.maximum(a.attempt[rows], 0).tolist()
         self.begins, self.brokers = a.begin[rows].tolist(), around.broker[rows].tolist()
+        told = zip(self.brokers, self.last, self.begins, strict=True)
+        self.choices = [Choice(day.brokers[broker], last, begin + self._midnight) for broker, last, begin in told]
         place = pairs.item % max(len(day.brokers), 1)
         self.places, self._of_items = place.tolist(), pairs.item.tolist()
         self.names = [day.brokers[code] for code in self.places]
@@ -251,16 +270,21 @@ class _Columns:
         items, is_sure = items_of(pairs, around), (place == around.broker[rows][pairs.choice]) | is_in_use(pairs, now)
         is_elsewhere = is_used_elsewhere(pairs, items, now, day)
         # How it is known where no route is recorded that the broker is in the client's list.
-        self.listings = np.where(is_sure, _SURE, np.where(is_elsewhere, _ELSEWHERE, _LIKELY)).tolist()
+        how = np.where(is_sure, _SURE, np.where(is_elsewhere, _ELSEWHERE, _LIKELY))
         self._is_there, self._latency, self._start, self.reachable, _, self._doubted = (c.tolist() for c in items)
-        self.updated = (items.updated + self._midnight).tolist()
+        updated = zip(self._is_there, (items.updated + self._midnight).tolist(), strict=True)
+        self.updated = [at if is_there else None for is_there, at in updated]
         is_on = np.array([bool(p.rules.settings.latency_fault_enabled) for p in day.processes], np.bool_)[process]
         is_held = (items.start > now) | (~items.reachable & day.gated[process])
         start = np.where(items.start == NEVER, 0, items.start + self._midnight)
         ranks = zip(is_held.tolist(), self._latency, start.tolist(), strict=True)
         self.ranks = [rank if one else None for rank, one in zip(ranks, (items.is_there & is_on).tolist(), strict=True)]
         several = is_on & may_be_several(pairs, items, process, now, day, tolerance_ms=tolerance_ms)
-        self.is_several = several.tolist()
+        # Equal for brokers that were the same; more by one: the fallback has surely forgotten it, by two: perhaps;
+        # -1: it may have been several things.
+        state = np.where(items.is_there & is_on, 1 + is_held, 0) * 2 + items.reachable
+        self.kinds = np.where(several, -1, ((place * 3 + how) * 6 + state) * 3).tolist()
+        self.listings, self.bits = how.tolist(), list(map(bit_of, self.places))
         near = _places_within(*pairs.near)
         whose = a.table.select(["thread", "msg_id"]).take(pa.array(around.row[near]))
         facts = (
@@ -269,31 +293,18 @@ class _Columns:
         )  # fmt: skip
         texts = (column.cast(pa.string()).to_pylist() for column in whose.columns)
         rows_of_near = zip(*texts, *(each.tolist() for each in facts), strict=True)
-        self.near = dict(zip(near.tolist(), rows_of_near, strict=True))
-
-    def choice(self, n: int) -> Choice:
-        """The n-th choice."""
-        return Choice(self._day.brokers[self.brokers[n]], self.last[n], self.begins[n] + self._midnight)
+        self._updates = dict(zip(near.tolist(), rows_of_near, strict=True))
 
     def record(self, n: int, pair: int, *, enabled: bool) -> BrokerRecord:
         """What is recorded of one broker around the n-th choice."""
         doubted, name = self._epoch(self._doubted[pair]), self.names[pair]
         before, after = self.used_before(pair), self._epoch(self._used_after[pair])
-        is_near = enabled and self.low[pair] < self.high[pair]
-        near = self._near(n, self.low[pair], self.high[pair]) if is_near else ()
-        item = updated = None
-        if self._is_there[pair]:
-            updated = self.updated[pair]
-            if enabled:
-                item = FaultItem(self._latency[pair], self._epoch(self._start[pair]), self.reachable[pair])
+        near = self.near(n, pair) if enabled else ()
+        item, updated = None, self.updated[pair]
+        if self._is_there[pair] and enabled:
+            item = FaultItem(self._latency[pair], self._epoch(self._start[pair]), self.reachable[pair])
         removal = None if doubted is None else Removal(name, doubted, surely=False)
         return BrokerRecord(name, item, updated, near, before, after, None, removal)
-
-    def updates(self, n: int, pair: int) -> BrokerRecord:
-        """The updates alone of one broker around the n-th choice of a client that keeps a table."""
-        updated = self.updated[pair] if self._is_there[pair] else None
-        near = self._near(n, self.low[pair], self.high[pair]) if self.low[pair] < self.high[pair] else ()
-        return BrokerRecord(self.names[pair], None, updated, near, None, None)
 
     def used_before(self, pair: int) -> int | None:
         """When the pair's broker was last used for the topic, epoch ms; None: it was not."""
@@ -307,14 +318,14 @@ class _Columns:
     def _epoch(self, ms: int) -> int | None:
         return None if ms == NEVER else ms + self._midnight
 
-    def _near(self, n: int, low: int, high: int) -> tuple[NearUpdate, ...]:
+    def near(self, n: int, pair: int) -> tuple[NearUpdate, ...]:
         """The updates near the n-th choice that it may have seen: not its own, nor those of later attempts of its send.
 
         A callback runs on another thread than the one that its line names. Two rows that tell the same are one.
         """
         own, seen = [], set()
-        for place in range(low, high):
-            told = thread, msg_id, at, begin, attempt, phase, latency, isolation, reachable = self.near[place]
+        for place in range(self.low[pair], self.high[pair]):
+            told = thread, msg_id, at, begin, attempt, phase, latency, isolation, reachable = self._updates[place]
             if told in seen or (msg_id == self.msg_ids[n] and attempt >= self.attempts[n]):
                 continue
             seen.add(told)

@@ -357,6 +357,11 @@ class Removals:
         """The removal that an item of the broker may have fallen to."""
         return self._last.get(broker_name)
 
+    def of(self, broker_name: str, updated_ms: int) -> Removal | None:
+        """The removal that an item updated last at that instant may have fallen to."""
+        last = self._last.get(broker_name)
+        return None if last is None or updated_ms > last.at_ms + self._tolerance_ms else last
+
     def fell_back(self, topic: str) -> int | None:
         """When a choice of the topic was last made by the fallback, as far as is known."""
         return self._fell_back.get(topic)
@@ -366,19 +371,14 @@ class Removals:
         if judgement.rule not in ("available", "reachable") and judgement.verdict != "impossible":
             self._fell_back[topic] = choice.now_ms
 
-    def note(self, judgement: Judgement, choice: Choice, records: Sequence[BrokerRecord]) -> list[Removal]:
-        """Remember what a choice (perhaps) forgot; returns what is new."""
-        fresh = []
-        for record in records:
-            name = record.broker_name
-            if name not in judgement.removable:
-                continue
-            # An update close to the choice may have come after it.
-            removal = Removal(name, choice.now_ms, surely=name == judgement.surely_removed and not record.near)
-            earlier, updated = self._last.get(name), record.updated_at_ms
-            superseded = earlier is None or (updated is not None and updated > earlier.at_ms + self._tolerance_ms)
-            # A doubtful removal goes on from the first of its kind; a sure one says when the item was surely gone.
-            if superseded or (removal.surely and earlier is not None and not earlier.surely):
-                self._last[name] = removal
-                fresh.append(removal)
-        return fresh
+    def note(self, removal: Removal, updated_ms: int | None) -> bool:
+        """Remember what a choice (perhaps) forgot; ``updated_ms``: the broker's last update. Returns whether it is new.
+
+        A doubtful removal goes on from the first of its kind; a sure one says when the item was surely gone.
+        """
+        earlier = self._last.get(removal.broker_name)
+        superseded = earlier is None or (updated_ms is not None and updated_ms > earlier.at_ms + self._tolerance_ms)
+        is_new = superseded or (removal.surely and earlier is not None and not earlier.surely)
+        if is_new:
+            self._last[removal.broker_name] = removal
+        return is_new

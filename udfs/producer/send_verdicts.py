@@ -140,32 +140,19 @@ class Judgement(NamedTuple):
     surely_removed: str | None
 
 
-class _Said(NamedTuple):
-    """What one reading says of a broker, or of all brokers together, as sets: numbers with a bit for each member.
-
-    Attributes:
-        preferred: brokers that the release's rule takes before all others.
-        second: those that it takes where none is preferred (``filter``, 5.1.4 on).
-        listed: those with a queue in the client's list.
-        queued: those for which the fallback finds write queues in the topic's route.
-        items: what the fault table holds.
-        reasons: what has to be assumed.
-    """
-
-    preferred: int
-    second: int
-    listed: int
-    queued: int
-    items: int
-    reasons: int
-
-
+# What one reading says of a broker, or of all brokers together: one number, six sets side by side. From the lowest bits
+# up, with ``width`` bits each: the brokers that the release's rule takes before all others (preferred), those that it
+# takes where none is preferred (``filter``, 5.1.4 on), those with a queue in the client's list, and those for which the
+# fallback finds write queues in the topic's route; then what has to be assumed, and what items the fault table holds.
+_Said = int
+_SECOND, _LISTED, _QUEUED, _REASONED = range(1, 5)
+_REASON_BITS = 64
 # What an item reading says of its broker: a bit of the item's own (0: the table holds none), whether the rule takes the
 # broker and whether it does where none is preferred, if it is listed, and the reading's reason.
 _State = tuple[int, bool, bool, str | None]
 
 
-class _Options(NamedTuple):
+class Options(NamedTuple):
     """What each pair of a broker's readings says, the likeliest first.
 
     ``always``: it is preferred in each; ``ever``: its bit, where it is in some.
@@ -183,6 +170,7 @@ Ranked = tuple[Rank | None, bool, str | None]
 
 _REASONS = NumberedSets[str]()
 _EITHER_WAY, _NEAR = (_REASONS.bits([reason]) for reason in (SAME_MILLISECOND, NEAR_LATENCIES))
+_ALL_REASONS = (1 << _REASON_BITS) - 1
 _NOBODY = 1  # the bit of no broker
 
 
@@ -201,7 +189,8 @@ def judge(
     """
     names = list(dict.fromkeys((choice.broker_name, *(broker.broker_name for broker in brokers))))
     bits = {name: bit_of(place) for place, name in enumerate(names)}
-    board = Board(choice, bits[choice.broker_name], profile, enabled=enabled, tolerance_ms=tolerance_ms)
+    chosen = bits[choice.broker_name]
+    board = Board(choice, chosen, profile, enabled=enabled, tolerance_ms=tolerance_ms, brokers=len(names))
     for broker in brokers:
         board.add(bits[broker.broker_name], broker.broker_name, board.ranked(broker.items), broker.routes)
     return board.judgement(lambda found: names_of(found, names))
@@ -219,28 +208,29 @@ def names_of(found: int, names: Sequence[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _options_of(
-    own: int, states: tuple[_State, ...], routes: tuple[RouteReading, ...], checks_permission: bool
-) -> _Options:
+    own: int, states: tuple[_State, ...], routes: tuple[RouteReading, ...], checks_permission: bool, width: int
+) -> Options:
     """Of one broker. Few of a date's brokers are in a state of their own."""
-    said = []
+    said, preferring = [], []
     for item, preferred, second, reason in states:
         for route in routes:
-            listed = own if route.listed else 0
             # As ``brokers_with_write_queues`` has it.
             is_queued = (route.writable or not checks_permission) and (route.write_queue_nums or 0) > 0
+            is_in = (preferred and route.listed, second and route.listed, route.listed, is_queued)
+            sets = sum(own << width * place for place, one in enumerate(is_in) if one)
             reasons = _REASONS.bits(each for each in (reason, route.reason) if each)
-            taken = (listed if preferred else 0, listed if second else 0)
-            said.append(_Said(*taken, listed, own if is_queued else 0, item, reasons))
-    return _Options(
-        tuple(said), all(each.preferred for each in said), own if any(each.preferred for each in said) else 0
-    )
+            said.append(sets | (reasons | item << _REASON_BITS) << width * _REASONED)
+            preferring.append(is_in[0])
+    return Options(tuple(said), all(preferring), own if any(preferring) else 0)
 
 
 class Board:
     """The brokers of one choice as they may have been, each with a bit; judges it by what their readings give."""
 
-    def __init__(self, choice: Choice, chosen: int, profile: FaultProfile, *, enabled: bool, tolerance_ms: int) -> None:
-        """Args: chosen: the bit of the broker chosen; others as of ``judge``."""
+    def __init__(
+        self, choice: Choice, chosen: int, profile: FaultProfile, *, enabled: bool, tolerance_ms: int, brokers: int
+    ) -> None:
+        """Args: chosen: the bit of the broker chosen; brokers: how many there are at most; others as of ``judge``."""
         self._now_ms, self._chosen, self._profile, self._enabled = choice.now_ms, chosen, profile, enabled
         self._tolerance_ms = tolerance_ms
         self._last, rule = choice.last_broker_name, profile.last_broker_rule if enabled else "not_equal"
@@ -249,10 +239,14 @@ class Board:
         self._takes_last = rule == "equals"
         self._looks_further = enabled and rule == "filter"
         self._falls_back = FaultTable(profile, enabled=enabled).falls_back()
-        self._options: list[_Options] = []
-        self._own: _Options | None = None
+        self._width = brokers + 1
+        self._all = (2 << brokers) - 1
+        self._options: list[tuple[_Said, ...]] = []
+        self._is_always = False  # some broker is preferred in each of its options
+        self._ever = 0  # those preferred in some
+        self._own: tuple[_Said, ...] = ()
         self._held: list[tuple[Rank, int, int]] = []
-        self._picked: dict[int, tuple[int, ...]] = {}  # by items; with latencies in the other order last
+        self._picked: dict[int, tuple[int, int]] = {}  # by items
 
     def ranked(self, readings: Iterable[ItemReading]) -> list[Ranked]:
         """Item readings as ``add`` takes them."""
@@ -265,22 +259,36 @@ class Board:
                 found.append(((is_held, item.current_latency_ms, item.start_ms or 0), item.reachable, reason))
         return found
 
-    def add(self, own: int, name: str, readings: Iterable[Ranked], routes: tuple[RouteReading, ...]) -> None:
+    def add(self, own: int, name: str, readings: Iterable[Ranked], routes: tuple[RouteReading, ...]) -> Options:
         """A broker of which these are the readings."""
         is_candidate = self._takes_any or (name == self._last) == self._takes_last
         looks_further = is_candidate and self._looks_further
-        states = []
+        states: list[_State] = []
         for rank, reachable, reason in readings:
             bit = 0
             if rank is not None:
-                bit = 1 << len(self._held)
+                bit = own << self._width * sum(bit > 0 for bit, *_ in states)
                 self._held.append((rank, own, bit))
             is_open = rank is None or not rank[0] or not self._enabled
             states.append((bit, is_candidate and is_open, looks_further and reachable, reason))
-        options = _options_of(own, tuple(states), routes, self._profile.fallback_needs_write_perm)
-        self._options.append(options)
+        checks_permission = self._profile.fallback_needs_write_perm
+        options = _options_of(own, tuple(states), routes, checks_permission, self._width)
+        self._take(own, options)
+        return options
+
+    def add_again(self, own: int, rank: Rank | None, options: Options) -> None:
+        """A broker with one item reading, this rank, of which another board found these options."""
+        if rank is not None:
+            self._held.append((rank, own, own))
+        self._take(own, options)
+
+    def _take(self, own: int, options: Options) -> None:
+        said, is_always, ever = options
+        self._options.append(said)
+        self._is_always = self._is_always or is_always
+        self._ever |= ever
         if own == self._chosen:
-            self._own = options
+            self._own = said
 
     def judgement(self, names: Callable[[int], frozenset[str]]) -> Judgement:
         """What is said of the choice; ``names``: who is in a set."""
@@ -293,133 +301,132 @@ class Board:
         No reading looks further then, so each broker is judged by its own options: one is admissible if some option of
         it is preferred, and what the choice has to assume is what its own broker's likeliest such option does.
         """
-        if not any(options.always for options in self._options):
+        if not self._is_always:
             return None
-        own = self._own.said if self._own else ()
-        admitting = [said for said in own if said.preferred]
-        certain = all(said.preferred for said in own if _is_first(said))
-        admissible = names(reduce(or_, (options.ever for options in self._options)))
-        return _judgement(admissible, admitting, certain, "available" if self._enabled else "round_robin")
+        admitting = [self._reasons(said) for said in self._own if said & self._all]
+        certain = all(said & self._all for said in self._own if _is_first(self._reasons(said)))
+        return _judgement(names(self._ever), admitting, certain, "available" if self._enabled else "round_robin")
 
     def _one_by_one(self, names: Callable[[int], frozenset[str]]) -> Judgement:
         """The verdict from what each combination of the brokers' options gives."""
-        chosen = self._chosen
+        chosen, certain = self._chosen, True
         # Each option is part of some combination, and where one is preferred, all that are preferred may be taken.
-        admissible = reduce(or_, (options.ever for options in self._options), 0)
-        certain = True
+        admissible, readings = self._ever, self._readings()
         admitting, removals = [], []
-        readings = [each for said in self._readings() for each in self._either_order(said)]
-        for said in readings:
-            could, removable, kept = self._could(said)
-            admissible |= could
-            if chosen & could:
-                admitting.append(said)
-                # If the reading is right, the fallback forgot one of these; or none, if it can have kept its pick.
-                removals.append(removable | _NOBODY if removable and chosen & kept else removable)
-            else:
-                certain = certain and not _is_first(said)
-        likeliest = min(admitting, key=_doubts, default=readings[0])
-        judgement = _judgement(names(admissible), admitting, certain, self._rule(likeliest))
+        for reading in readings:
+            for said, could, removable, kept in self._outcomes(reading):
+                admissible |= could
+                if chosen & could:
+                    admitting.append(said)
+                    # If the reading is right, the fallback forgot one of these; or none, if it can have kept its pick.
+                    removals.append(removable | _NOBODY if removable and chosen & kept else removable)
+                else:
+                    certain = certain and not _is_first(self._reasons(said))
+        rule = self._rule(min(admitting, key=self._doubts, default=readings[0]))
         removable = reduce(or_, removals, 0)
         forgotten = names(removable & ~_NOBODY)
-        is_sure = judgement.verdict == "consistent" and len(forgotten) == 1 and {*removals} == {removable & ~_NOBODY}
-        return judgement._replace(removable=forgotten, surely_removed=next(iter(forgotten)) if is_sure else None)
+        is_sure = len(forgotten) == 1 and {*removals} == {removable & ~_NOBODY}
+        reasons = [*map(self._reasons, admitting)]
+        return _judgement(
+            names(admissible), reasons, certain, rule, forgotten, next(iter(forgotten)) if is_sure else None
+        )
 
     def _readings(self) -> list[_Said]:
         """What the combinations say, as far as it makes a difference; what is said twice counts once."""
-        settled = _together(options.said[0] for options in self._options if len(options.said) == 1)
-        doubtful = [options.said for options in self._options if len(options.said) > 1]
+        settled = reduce(or_, [options[0] for options in self._options if len(options) == 1], 0)
+        doubtful = [options for options in self._options if len(options) > 1]
         if prod(map(len, doubtful)) > _MOST_READINGS:
             return self._one_at_a_time(settled, doubtful)
         readings = [self._shortened(settled)]
         for options in doubtful:
             # What begins the same goes on the same.
-            readings = list(
-                dict.fromkeys(self._shortened(_both(said, option)) for said in readings for option in options)
-            )
+            readings = list(dict.fromkeys(self._shortened(said | option) for said in readings for option in options))
         return readings
 
     def _shortened(self, said: _Said) -> _Said:
         """The same without what no longer matters: where one is preferred, only whether the chosen one is too."""
-        if not said.preferred:
+        preferred = said & self._all
+        if not preferred:
             return said
-        return _Said(said.preferred & self._chosen | _NOBODY, 0, 0, 0, 0, said.reasons)
+        return preferred & self._chosen | _NOBODY | self._reasons(said) << self._width * _REASONED
 
     def _one_at_a_time(self, settled: _Said, doubtful: list[tuple[_Said, ...]]) -> list[_Said]:
         """Of so many that not each is tried: the likeliest, those of one broker at a time, and all at once.
 
         As long as another one is preferred, what a broker's other options say of the choice is what the likeliest does.
         """
-        likeliest = _together([settled, *(options[0] for options in doubtful)])
-        found, own = [likeliest], self._own.said if self._own else ()
+        likeliest = reduce(or_, [options[0] for options in doubtful], settled)
+        found, preferred = [likeliest], likeliest & self._all
         for options in doubtful:
-            first, *others = options
-            if likeliest.preferred & ~first.preferred and options is not own:
-                continue
-            rest = _Said(*(all_of ^ own_of for all_of, own_of in zip(likeliest, first, strict=True)))  # bits of its own
-            found += [_both(rest, other) for other in others]
-        return [*found, _together([settled, *(options[-1] for options in doubtful)])]
+            if not preferred & ~options[0] or options is self._own:
+                rest = likeliest ^ options[0]  # bits of its own
+                found += [rest | other for other in options[1:]]
+        return [*found, reduce(or_, [options[-1] for options in doubtful], settled)]
 
-    def _either_order(self, said: _Said) -> list[_Said]:
-        """The reading, and with its latencies in another order if the fallback is asked and may pick by that."""
-        if said.preferred or said.second or not said.listed or not self._falls_back or not self._tolerance_ms:
-            return [said]
-        other = said._replace(reasons=said.reasons | _NEAR)
-        return [said] if self._picks(said) == self._picks(other) else [said, other]
+    def _outcomes(self, said: _Said) -> list[tuple[_Said, int, int, int]]:
+        """What a reading admits, as ``fallen_back``; also with its latencies in another order, if that may pick others.
 
-    def _could(self, said: _Said) -> tuple[int, int, int]:
-        """The brokers that a reading admits; of the fallback's picks those that it may forget, and the others."""
-        taken = said.preferred or said.second
-        if taken or not said.listed or not self._falls_back:
-            return taken or said.listed, 0, 0
-        return fallen_back(said.listed, self._picks(said), said.queued)
+        Only the fallback, which is asked where none is preferred, picks by latencies.
+        """
+        taken = said & self._all or self._set(said, _SECOND)
+        listed = self._set(said, _LISTED)
+        if taken or not listed or not self._falls_back:
+            return [(said, taken or listed, 0, 0)]
+        queued = self._set(said, _QUEUED)
+        picks, others = self._picks(said)
+        found = [(said, *fallen_back(listed, picks, queued))]
+        if picks != others:
+            found.append((said | _NEAR << self._width * _REASONED, *fallen_back(listed, others, queued)))
+        return found
 
-    def _picks(self, said: _Said) -> int:
-        """What the fallback may pick where the table holds the reading's items."""
-        if said.items not in self._picked:
-            held = [(rank, own) for rank, own, item in self._held if item & said.items]
-            picks = (better_half(held, within_ms) for within_ms in (0, self._tolerance_ms))
-            self._picked[said.items] = tuple(reduce(or_, each, 0) for each in picks)
-        return self._picked[said.items][bool(said.reasons & _NEAR)]
+    def _picks(self, said: _Said) -> tuple[int, int]:
+        """What the fallback may pick of a reading's items; the same where latencies so near are in another order."""
+        items = said >> self._width * _REASONED + _REASON_BITS
+        if items not in self._picked:
+            held = [(rank, own) for rank, own, item in self._held if item & items]
+            picks = reduce(or_, better_half(held, 0), 0)
+            others = reduce(or_, better_half(held, self._tolerance_ms), 0) if self._tolerance_ms else picks
+            self._picked[items] = picks, others
+        return self._picked[items]
 
     def _rule(self, said: _Said) -> Rule:
         if not self._enabled:
             return "round_robin"
-        if said.preferred:
+        if said & self._all:
             return "available"
-        if said.second:
+        if self._set(said, _SECOND):
             return "reachable"
-        return "best_half" if self._falls_back and self._chosen & self._picks(said) else "round_robin"
+        picks = self._picks(said)[bool(self._reasons(said) & _NEAR)] if self._falls_back else 0
+        return "best_half" if self._chosen & picks else "round_robin"
+
+    def _set(self, said: _Said, place: int) -> int:
+        return said >> self._width * place & self._all
+
+    def _reasons(self, said: _Said) -> int:
+        return said >> self._width * _REASONED & _ALL_REASONS
+
+    def _doubts(self, said: _Said) -> int:
+        return self._reasons(said).bit_count()
 
 
-def _judgement(admissible: frozenset[str], admitting: Sequence[_Said], certain: bool, rule: Rule) -> Judgement:
-    """The verdict by the readings that admit the choice; ``certain``: so does each one without a doubt."""
-    none = frozenset[str]()
+def _judgement(
+    admissible: frozenset[str],
+    admitting: Sequence[int],
+    certain: bool,
+    rule: Rule,
+    removable: frozenset[str] = frozenset(),
+    surely_removed: str | None = None,
+) -> Judgement:
+    """The verdict by the reasons of readings that admit the choice; ``certain``: so does each one without a doubt."""
     if not admitting:
-        return Judgement("impossible", rule, None, admissible, none, None)
-    likeliest = min(admitting, key=_doubts)
+        return Judgement("impossible", rule, None, admissible, removable, None)
+    likeliest = min(admitting, key=int.bit_count)
     if certain and _is_first(likeliest):
-        return Judgement("consistent", rule, None, admissible, none, None)
+        return Judgement("consistent", rule, None, admissible, removable, surely_removed)
     # What rests on a doubt is not sure, even where nothing else explains the choice.
-    reason = " + ".join(sorted(_REASONS.members(likeliest.reasons))) or SAME_MILLISECOND
-    return Judgement("possible", rule, reason, admissible, none, None)
+    reason = " + ".join(sorted(_REASONS.members(likeliest))) or SAME_MILLISECOND
+    return Judgement("possible", rule, reason, admissible, removable, None)
 
 
-def _is_first(said: _Said) -> bool:
-    return not said.reasons & ~_EITHER_WAY
-
-
-def _doubts(said: _Said) -> int:
-    return said.reasons.bit_count()
-
-
-def _both(one: _Said, other: _Said) -> _Said:
-    """What readings of several brokers say together."""
-    return _Said(*map(or_, one, other))
-
-
-def _together(each: Iterable[_Said]) -> _Said:
-    return _Said(*(reduce(or_, column) for column in zip(_SAID_NOTHING, *each, strict=True)))
-
-
-_SAID_NOTHING = _Said(0, 0, 0, 0, 0, 0)
+def _is_first(reasons: int) -> bool:
+    return not reasons & ~_EITHER_WAY
