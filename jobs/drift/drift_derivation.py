@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOptions
+from hindsight.jobs.drift.drift_copies import COPIED, copy, copy_ends
 from hindsight.jobs.drift.drift_cut import (
     ASKED_PROXY,
     CUT_ROUNDS,
@@ -27,25 +29,15 @@ from hindsight.jobs.drift.drift_cut import (
     SEEN,
     SHOWS,
     SIGNS_OF_SERVERS,
-    GroupFile,
+    CutFile,
     cut,
     look,
     needed_since,
 )
-from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS, NAMELESS, EventFile, cut_logs
-from hindsight.jobs.drift.drift_routes import (
-    ENDS,
-    NAMES,
-    ROUTE_CAPTURES,
-    ROUTE_ENTRIES,
-    EndCopies,
-    RouteFile,
-    cut_ends,
-    cut_routes,
-)
 from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
 from hindsight.jobs.drift.kept_groups import (
     NOTHING_SEEN,
+    OF_LOGS,
     Seen,
     Walks,
     has_logs,
@@ -82,8 +74,7 @@ _OF_GROUPS = (
     schemas.REBALANCE_RESULT,
 )
 _IF_FED = (schemas.CLIENT_HEARTBEAT, schemas.MEMBERSHIP_EVENT, schemas.CLIENT_EVENT)
-_OF_LOGS = (schemas.REBALANCE_RESULT, schemas.CLIENT_EVENT, schemas.CLIENT_HEARTBEAT, schemas.MEMBERSHIP_EVENT)
-INPUTS = (*_OF_GROUPS[:-1], schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *_OF_LOGS)  # as publication names them
+INPUTS = (*_OF_GROUPS[:-1], schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *OF_LOGS)  # as publication names them
 CLOSING = (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
 DERIVED = (
     *CLOSING,
@@ -130,12 +121,10 @@ def derive(
 class _CutRows:
     """Rows of a stretch by bucket, and what they show that holds for whole dates."""
 
-    dates: Mapping[str, list[date]]
     by: Cutting
     files: Mapping[Table, Collection[DataFile]]
     fed: list[Table]
     rows: Blobs
-    printed: Mapping[str, list[tuple[str, str]]]
     asked: Sequence[tuple[str, str, str]]
     seen: Mapping[ClusterDate, Seen]
     last_rounds: Mapping[ClusterDate, Mapping[str, int]]
@@ -148,7 +137,7 @@ class _CutRows:
         """Whether later rows leave what is said of a date as it is: one source tells of it, no name is cut, and no
         broker named by its address."""
         seen = earlier.both(self.seen_of(at))
-        return not self.printed.get(at.cluster) and not seen.by_address and len(seen.sources) <= 1
+        return not self.by.printed.get(at.cluster) and not seen.by_address and len(seen.sources) <= 1
 
 
 def _cut(
@@ -170,7 +159,9 @@ def _cut(
     rows = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, (*_OF_GROUPS, *fed), by)))
     asked = [of for table in rows.tables(ASKED_PROXY) for of in _values(table)]
     seen = list(rows.tables(SEEN))
-    return _CutRows(dates, by, files, fed, rows, _printed(rows), asked, seen_of(seen, asked), last_rounds(seen))
+    wants, logs = (_wants(rows.tables(name), by.addresses, of) for name, of in ((WANTS, str), (LOGS, log_of)))
+    by = by._replace(wants=wants, logs=logs, printed=_printed(rows))
+    return _CutRows(by, files, fed, rows, asked, seen_of(seen, asked), last_rounds(seen))
 
 
 def _files(stretch: Stretch[Any], table: Table, days: Collection[date], by: Cutting) -> Collection[DataFile]:
@@ -191,21 +182,9 @@ def _folded(
     keeps: bool,
 ) -> Blobs:
     by, rows = of.by, of.rows
-    wants = _wants(rows.tables(WANTS), by.addresses)
-
-    def copied(*tables: Table) -> list[RouteFile]:
-        tasks = _tasks(stretch, of.files, tables, by)
-        return [RouteFile(task.folder, task.file, by, wants, of.printed) for task in tasks]
-
-    routed = runner.each(OfHeap(cut_routes), file_heaps(copied(schemas.SNAPSHOT_CAPTURE, schemas.TOPIC_ROUTE)))
-    routes = routed.of(ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES, SIGNS_OF_SERVERS)
-    ends = runner.each(OfHeap(cut_ends), file_heaps(copied(schemas.TOPIC_STATUS))).of(ENDS)
-    logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, of.files, by, rows))).of(NAMELESS, LOGGED_NAMELESS)
-    openings = [
-        runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
-        for table in (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
-    ]
-    openings += _kept_before(stretch, runner, by, wants, starts)
+    copied = runner.each(OfHeap(copy), file_heaps(_tasks(stretch, of.files, COPIED, by)))
+    openings = [runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table)) for table in CLOSING]
+    openings += _kept_before(stretch, runner, by, starts)
     options = _options(
         settings, premises, hears=schemas.CLIENT_HEARTBEAT in of.fed, has_logs=schemas.MEMBERSHIP_EVENT in of.fed
     )
@@ -213,16 +192,10 @@ def _folded(
     cuts = _cuts(stretch, of, starts) if keeps else {}
     fold = DriftFold(by.addresses, _clusters(stretch, of, starts), options, lineage, cuts)
     names = [table.name for table in (*_OF_GROUPS, *of.fed)]
-    return runner.by_key(fold, rows.of(SHOWS, LOGGED, SIGNS_OF_SERVERS, *names), routes, ends, logs, *openings)
+    return runner.by_key(fold, rows.of(SHOWS, LOGGED, SIGNS_OF_SERVERS, *names), copied, *openings)
 
 
-def _kept_before(
-    stretch: Stretch[Any],
-    runner: Runner,
-    by: Cutting,
-    wants: Mapping[str, Mapping[str, Collection[int]]],
-    starts: Mapping[str, Start],
-) -> list[Blobs]:
+def _kept_before(stretch: Stretch[Any], runner: Runner, by: Cutting, starts: Mapping[str, Start]) -> list[Blobs]:
     """What was kept where walks go on, and the rows of their dates that are written again, by bucket."""
     found = []
     for cluster, start in starts.items():
@@ -230,7 +203,7 @@ def _kept_before(
         for name, kept in ((KEPT_STATES, start.states), (KEPT_TOLD, start.told.filter(own))):
             found.append(runner.over(SplitOpening(name, by), kept))
         told_ends = ends_of(start.told.filter(pc.equal(start.told["kind"], END_OF_QUEUE)))
-        found.append(runner.over(EndCopies(cluster, by, wants.get(cluster, {})), told_ends))
+        found.append(runner.over(partial(copy_ends, cluster, by), told_ends))
         for table in (schemas.EXPECTED_ALLOCATION, schemas.MEMBERSHIP_CHANGE):
             stored = stretch.lake.rows(table, where=Where(dates=[start.at]))
             found.append(runner.over(SplitOpening(OPENING + table.name, by), stored))
@@ -240,7 +213,7 @@ def _kept_before(
 def _cuts(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) -> dict[str, Cuts]:
     """Where walks are cut: of each cluster in its last dates, those of which logs tell excepted."""
     found = {}
-    for cluster, days in of.dates.items():
+    for cluster, days in of.by.dates.items():
         start = starts.get(cluster)
         from_us = start.cut.until_us if start else 0
         last = stretch.last_recorded.get(cluster, days[-1])
@@ -295,11 +268,12 @@ def _buckets(files: Mapping[Table, Collection[DataFile]]) -> int:
 
 def _tasks(
     stretch: Stretch[Any], files: Mapping[Table, Collection[DataFile]], tables: Collection[Table], by: Cutting
-) -> list[GroupFile]:
-    return [GroupFile(TableFolder(stretch.lake.root, table), file, by) for table in tables for file in files[table]]
+) -> list[CutFile]:
+    folders = {table: TableFolder(stretch.lake.root, table) for table in tables}
+    return [CutFile(folder, file, by) for table, folder in folders.items() for file in files.get(table, ())]
 
 
-def _nearest(runner: Runner, tasks: Collection[GroupFile]) -> dict[tuple[str, str, int], int]:
+def _nearest(runner: Runner, tasks: Collection[CutFile]) -> dict[tuple[str, str, int], int]:
     found = runner.each(OfHeap(look), file_heaps(list(tasks))).tables(NEAREST)
     return merged_nearest([{(c, group, day): of for c, group, day, of in _values(table)} for table in found])
 
@@ -309,7 +283,7 @@ def _values(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _wants(
-    told: Iterable[pa.Table], addresses: Addresses, named: Callable[[str], str] = str
+    told: Iterable[pa.Table], addresses: Addresses, named: Callable[[str], str]
 ) -> dict[str, dict[str, frozenset[int]]]:
     """By cluster and name, the buckets that want what is of it: of a topic, its routes."""
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
@@ -317,18 +291,6 @@ def _wants(
         for key, name in _values(table):
             found[addresses.cluster_of(key)][named(name)].add(key)
     return {cluster: {name: frozenset(keys) for name, keys in of.items()} for cluster, of in found.items()}
-
-
-def _logs(
-    stretch: Stretch[Any], files: Mapping[Table, Collection[DataFile]], by: Cutting, rows: Blobs
-) -> list[EventFile]:
-    """The files whose lines name no group, with who wants those of which log."""
-    if schemas.CLIENT_EVENT not in files:
-        return []
-    wants = _wants(rows.tables(LOGS), by.addresses, log_of)
-    return [
-        EventFile(task.folder, task.file, by, wants) for task in _tasks(stretch, files, (schemas.CLIENT_EVENT,), by)
-    ]
 
 
 def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:
@@ -357,7 +319,7 @@ def _clusters(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) 
             frozenset(asked[cluster]),
             frozenset(cut_rounds[cluster]),
         )
-        for cluster, days in of.dates.items()
+        for cluster, days in of.by.dates.items()
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from hindsight.jobs.drift.drift_routes import END_SCHEMA
+from hindsight.jobs.drift.drift_copies import END_SCHEMA
 from hindsight.jobs.engines.runner import Given
 from hindsight.udfs.consumer.member_rules import Sighting
 from hindsight.udfs.consumer.topic_facts import Expected
