@@ -18,7 +18,7 @@ from hindsight.jobs.drift.drift_cut import LOGGED, LOGGED_SCHEMA, SHOWS, SIGNS_O
 from hindsight.jobs.drift.drift_rebalances import Rebalances
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.drift.group_split import HOUR_US
-from hindsight.jobs.drift.walk_cuts import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
+from hindsight.jobs.drift.kept_groups import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
 from hindsight.jobs.engines.arrow_columns import Lineage
 from hindsight.jobs.engines.rare_collections import rare_collections
 from hindsight.jobs.engines.runner import Blob, Given

@@ -36,17 +36,21 @@ from hindsight.jobs.drift.drift_cut import (
 )
 from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
 from hindsight.jobs.drift.kept_groups import (
+    END_OF_QUEUE,
+    KEPT_STATES,
+    KEPT_TOLD,
     NOTHING_SEEN,
     OF_LOGS,
+    Cuts,
     Seen,
     Walks,
+    ends_of,
     has_logs,
     is_otherwise,
     kept_of,
     last_rounds,
     seen_of,
 )
-from hindsight.jobs.drift.walk_cuts import END_OF_QUEUE, KEPT_STATES, KEPT_TOLD, Cuts, ends_of
 from hindsight.jobs.engines.arrow_columns import Lineage
 from hindsight.jobs.engines.arrow_lake import DataFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
