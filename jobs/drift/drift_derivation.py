@@ -6,7 +6,7 @@ What the settings say of single members of groups is checked here before anythin
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -25,6 +25,8 @@ from hindsight.jobs.drift.drift_cut import (
     CUT_ROUNDS,
     LOGGED,
     NEAREST,
+    OF_LOGS,
+    OF_ROUNDS,
     PRINTED,
     SEEN,
     SHOWS,
@@ -40,7 +42,6 @@ from hindsight.jobs.drift.kept_groups import (
     KEPT_STATES,
     KEPT_TOLD,
     NOTHING_SEEN,
-    OF_LOGS,
     Cuts,
     Seen,
     Walks,
@@ -67,18 +68,7 @@ from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.scenarios.supposed_rows import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.strategies.member_families import Declaration, check_family
 
-_OF_GROUPS = (
-    schemas.SNAPSHOT_CAPTURE,
-    schemas.CONSUMER_HEARTBEAT,
-    schemas.QUEUE_OWNERSHIP,
-    schemas.POP_ASSIGNMENT,
-    schemas.QUEUE_PROGRESS,
-    schemas.MESSAGE_REQUEST_MODE,
-    schemas.SUBSCRIPTION_GROUP,
-    schemas.REBALANCE_RESULT,
-)
-_IF_FED = (schemas.CLIENT_HEARTBEAT, schemas.MEMBERSHIP_EVENT, schemas.CLIENT_EVENT)
-INPUTS = (*_OF_GROUPS[:-1], schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *OF_LOGS)  # as publication names them
+INPUTS = (*OF_ROUNDS, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *OF_LOGS)  # as publication names them
 CLOSING = (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
 DERIVED = (
     *CLOSING,
@@ -127,9 +117,7 @@ class _CutRows:
 
     by: Cutting
     files: Mapping[Table, Collection[DataFile]]
-    fed: list[Table]
     rows: Blobs
-    asked: Sequence[tuple[str, str, str]]
     seen: Mapping[ClusterDate, Seen]
     last_rounds: Mapping[ClusterDate, Mapping[str, int]]
 
@@ -151,8 +139,8 @@ def _cut(
     dates: Mapping[str, list[date]],
     starts: Mapping[str, Start],
 ) -> _CutRows:
-    fed = [table for table in _IF_FED if _is_fed(stretch, table)]
-    tables = (*_OF_GROUPS, *fed, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS)
+    fed = (table for table in OF_LOGS if table == schemas.REBALANCE_RESULT or _is_fed(stretch, table))
+    tables = (*OF_ROUNDS, *fed, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS)
     every = near({at.event_date for at in stretch.dates})
     since = {cluster: start.since_us for cluster, start in starts.items()}
     by = Cutting(Addresses(sorted(dates), 1, {}), dates, settings.drift.lookback_s, None, _distances(stretch), since)
@@ -160,12 +148,12 @@ def _cut(
     by = by._replace(addresses=Addresses(sorted(dates), _buckets(files), {}))
     if by.distances:
         by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (schemas.SNAPSHOT_CAPTURE,), by)))
-    rows = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, (*_OF_GROUPS, *fed), by)))
+    rows = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, (*OF_ROUNDS, *OF_LOGS), by)))
     asked = [of for table in rows.tables(ASKED_PROXY) for of in _values(table)]
     seen = list(rows.tables(SEEN))
     wants, logs = (_wants(rows.tables(name), by.addresses, of) for name, of in ((WANTS, str), (LOGS, log_of)))
     by = by._replace(wants=wants, logs=logs, printed=_printed(rows))
-    return _CutRows(by, files, fed, rows, asked, seen_of(seen, asked), last_rounds(seen))
+    return _CutRows(by, files, rows, seen_of(seen, asked), last_rounds(seen))
 
 
 def _files(stretch: Stretch[Any], table: Table, days: Collection[date], by: Cutting) -> Collection[DataFile]:
@@ -190,12 +178,12 @@ def _folded(
     openings = [runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table)) for table in CLOSING]
     openings += _kept_before(stretch, runner, by, starts)
     options = _options(
-        settings, premises, hears=schemas.CLIENT_HEARTBEAT in of.fed, has_logs=schemas.MEMBERSHIP_EVENT in of.fed
+        settings, premises, hears=schemas.CLIENT_HEARTBEAT in of.files, has_logs=schemas.MEMBERSHIP_EVENT in of.files
     )
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
     cuts = _cuts(stretch, of, starts) if keeps else {}
     fold = DriftFold(by.addresses, _clusters(stretch, of, starts), options, lineage, cuts)
-    names = [table.name for table in (*_OF_GROUPS, *of.fed)]
+    names = [table.name for table in (*OF_ROUNDS, *OF_LOGS)]
     return runner.by_key(fold, rows.of(SHOWS, LOGGED, SIGNS_OF_SERVERS, *names), copied, *openings)
 
 
@@ -308,8 +296,8 @@ def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:
 
 def _clusters(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) -> dict[str, ClusterDates]:
     asked: dict[str, set[tuple[str, date]]] = defaultdict(set)
-    for cluster, collector, day in of.asked:
-        asked[cluster].add((collector, date.fromisoformat(day)))
+    for at, seen in of.seen.items():
+        asked[at.cluster] |= {(collector, at.event_date) for collector in seen.proxies}
     for cluster, start in starts.items():
         asked[cluster] |= {(collector, start.at.event_date) for collector in start.seen.proxies}
     cut_rounds: dict[str, set[tuple[str, int]]] = defaultdict(set)

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.drift.drift_copies import END_SCHEMA
+from hindsight.jobs.drift.drift_cut import OF_LOGS
 from hindsight.jobs.engines.runner import Given
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start
-from hindsight.schemas import CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT, REBALANCE_RESULT, Table
+from hindsight.schemas import Table
 from hindsight.udfs.consumer.member_rules import Sighting
 from hindsight.udfs.consumer.rows_of_rounds import EPOCH, near
 from hindsight.udfs.consumer.topic_facts import Expected
@@ -29,7 +30,6 @@ from hindsight.udfs.rebalances.round_shares import ShareRound
 from hindsight.udfs.servers.server_fold import ServerFold
 
 FOLDER = "_walks"
-OF_LOGS = (REBALANCE_RESULT, CLIENT_EVENT, CLIENT_HEARTBEAT, MEMBERSHIP_EVENT)
 KEPT_STATES, KEPT_TOLD = "kept states", "told so far"
 _CUT = [("cluster", pa.string()), ("event_date", pa.date32()), ("until_us", pa.int64())]
 _WHOSE = [("collector", pa.string()), ("consumer_group", pa.string())]
