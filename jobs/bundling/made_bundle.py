@@ -25,6 +25,7 @@ from hindsight.jobs.bundling.renamed_rows import (
 )
 from hindsight.jobs.bundling.subject import Subject, is_claimed
 from hindsight.jobs.drift.drift_cut import subscribed
+from hindsight.jobs.drift.drift_derivation import CLOSING
 from hindsight.jobs.engines.arrow_columns import no_rows
 from hindsight.jobs.engines.arrow_lake import Where
 from hindsight.jobs.engines.local_lake import LocalLake
@@ -47,7 +48,6 @@ from hindsight.udfs.servers.server_fold import ANSWERED, SERVERS, said_of_server
 Rows = dict[Table, pa.Table]
 _OF_ROUNDS = (schemas.CONSUMER_HEARTBEAT, schemas.QUEUE_OWNERSHIP, schemas.POP_ASSIGNMENT, schemas.QUEUE_PROGRESS)
 _ABOUT = ("consumer_group", "client_id", "topic", "producer_group", "strategy", "subscriptions", "member_ids")
-OPENING = (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
 
 
 class GroupSlice:
@@ -88,7 +88,7 @@ class GroupSlice:
         if previous is None:
             return {}
         where = Where(dates=[ClusterDate(self._cluster, previous)], values={"consumer_group": [self._group, SERVERS]})
-        return {table: self._lake.rows(table, where=where) for table in OPENING}
+        return {table: self._lake.rows(table, where=where) for table in CLOSING}
 
     def _all(self, table: Table, **values: Iterable[Any]) -> pa.Table:
         return self._lake.rows(table, where=Where(dates=self._near, values={n: list(v) for n, v in values.items()}))

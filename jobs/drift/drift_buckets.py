@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import hindsight.schemas as schemas
+from hindsight.jobs.drift.drift_copies import END_SCHEMA, ENDS, LOGGED_NAMELESS, NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_cut import LOGGED, LOGGED_SCHEMA, SHOWS, SIGNS_OF_SERVERS, cut_schema
-from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS
 from hindsight.jobs.drift.drift_rebalances import Rebalances
-from hindsight.jobs.drift.drift_routes import END_SCHEMA, ENDS, NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.drift.group_split import HOUR_US
-from hindsight.jobs.drift.walk_cuts import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
+from hindsight.jobs.drift.kept_groups import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
 from hindsight.jobs.engines.arrow_columns import Lineage
 from hindsight.jobs.engines.rare_collections import rare_collections
 from hindsight.jobs.engines.runner import Blob, Given

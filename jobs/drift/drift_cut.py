@@ -1,13 +1,13 @@
 """Kernels that bring rows of tables to the workers that fold consumer groups: each group to one bucket.
 
-What is of a cluster, not of a group, goes as copies: see ``drift_routes``.
+What is of a cluster, not of a group, goes as copies: see ``drift_copies``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,7 +46,7 @@ SHOWS = "shown"
 SEEN = "seen"
 SIGNS_OF_SERVERS = "signs of servers"
 PRINTED, ASKED_PROXY, CUT_ROUNDS, NEAREST = "printed", "asked proxy", "cut rounds", "nearest"
-_OF_ROUND = ("cluster", "event_date", "collector", "consumer_group", "round_at")
+_OF_ROUND = ("collector", "consumer_group", "round_at")
 _READ = (
     "kind", "broker_name", "name_server", "captured_at", "captured_end_at", "client_id", "topic", "answered", "error",
     "error_code", "client_version", "consume_type", "message_model", "consume_from_where", "consume_orderly",
@@ -59,33 +59,43 @@ _CONNECTED = (
 )  # fmt: skip
 # What lines add to findings (``told_beside``), of both tables of logs.
 LOGGED = "logged"
-_ADDS = {
-    schemas.CLIENT_EVENT.name: (
-        "kind", "logged_at", "topic", "broker_name", "queue_id", "response_code", "exception", "detail", "offset",
-        "new_offset", "min_offset", "max_offset", "broker_address", "source_file", "source_line",
-    ),
-    schemas.MEMBERSHIP_EVENT.name: (
-        "topic", "broker_name", "sub_string", "old_sub_string", "source_file", "source_line",
-    ),
-}  # fmt: skip
+_ADDED = (
+    "kind", "logged_at", "topic", "broker_name", "queue_id", "response_code", "exception", "detail", "offset",
+    "new_offset", "min_offset", "max_offset", "broker_address", "source_file", "source_line",
+)  # fmt: skip
+_CHANGED = ("sub_string", "old_sub_string")
 _LINE = ("consumer_group", "client_id", "topic", "logged_at", "source_file", "source_line")
 _OF_EVENT = "kind broker_name queue_id queues detail exception error offset new_offset"
 CLIENT_EVENT_COLUMNS = (*_LINE, *_OF_EVENT.split())
-_OF_DAYS = {
-    schemas.REBALANCE_RESULT.name: (*_LINE, "strategy", "queue_count", "member_count", "queues"),
-    schemas.CLIENT_EVENT.name: CLIENT_EVENT_COLUMNS,
-    schemas.CLIENT_HEARTBEAT.name: ("role", "client_group", "client_id", "received_at"),
-    schemas.MEMBERSHIP_EVENT.name: ("kind", "client_group", "client_id", "address", "logged_at", "last_update_at"),
+# What goes to the buckets of groups: of tables whose rows are of rounds, and of those that come of logs.
+OF_ROUNDS = {
+    schemas.SNAPSHOT_CAPTURE: (*_OF_ROUND, *_READ),
+    schemas.CONSUMER_HEARTBEAT: (*_OF_ROUND, *_CONNECTED),
+    schemas.QUEUE_OWNERSHIP: (*_OF_ROUND, *OWNER, "captured_at", "dropped"),
+    schemas.POP_ASSIGNMENT: (*_OF_ROUND, *POPPED, "captured_at", "dropped"),
+    schemas.QUEUE_PROGRESS: (*_OF_ROUND, *LAG, "doubts"),
+    schemas.MESSAGE_REQUEST_MODE: (*_OF_ROUND, *(name for name in MODES if name != "consumer_group")),
+    schemas.SUBSCRIPTION_GROUP: (*_OF_ROUND, *_SETTING),
 }
-_COLUMNS = {
-    schemas.SNAPSHOT_CAPTURE.name: (*_OF_ROUND, *_READ, "strategy", "source"),
-    schemas.CONSUMER_HEARTBEAT.name: (*_OF_ROUND, *_CONNECTED),
-    schemas.QUEUE_OWNERSHIP.name: (*_OF_ROUND, *OWNER, "captured_at", "dropped"),
-    schemas.POP_ASSIGNMENT.name: (*_OF_ROUND, *POPPED, "captured_at", "dropped"),
-    schemas.QUEUE_PROGRESS.name: (*_OF_ROUND, *LAG, "doubts"),
-    schemas.SUBSCRIPTION_GROUP.name: (*_OF_ROUND, *_SETTING),
-    schemas.MESSAGE_REQUEST_MODE.name: (*_OF_ROUND, *(name for name in MODES if name != "consumer_group")),
-} | {name: ("cluster", "event_date", *columns) for name, columns in _OF_DAYS.items()}
+OF_LOGS = {
+    schemas.REBALANCE_RESULT: (*_LINE, "strategy", "queue_count", "member_count", "queues"),
+    schemas.CLIENT_EVENT: CLIENT_EVENT_COLUMNS,
+    schemas.CLIENT_HEARTBEAT: ("role", "client_group", "client_id", "received_at"),
+    schemas.MEMBERSHIP_EVENT: ("kind", "client_group", "client_id", "address", "logged_at", "last_update_at"),
+}
+_COLUMNS = OF_ROUNDS | OF_LOGS
+# What is read besides.
+_ALSO_READ = {
+    schemas.SNAPSHOT_CAPTURE: ("strategy", "source"),
+    schemas.CLIENT_EVENT: _ADDED,
+    schemas.MEMBERSHIP_EVENT: ("topic", "broker_name", *_CHANGED, "source_file", "source_line"),
+}
+# Which lines and heartbeats tell of consumers.
+_TELLING = {
+    schemas.CLIENT_EVENT: pc.field("kind").isin(list(OF_GROUP)),
+    schemas.CLIENT_HEARTBEAT: pc.field("role") == "consumer",
+    schemas.MEMBERSHIP_EVENT: pc.field("kind").isin(list(EVENTS)),
+}
 _NEAREST = pa.schema(
     [("cluster", pa.string()), ("consumer_group", pa.string()), ("day", pa.int64()), ("distance", pa.int64())]
 )
@@ -101,14 +111,18 @@ SEEN_SCHEMA = pa.schema(
     ]
 )
 _DAY_US = 86_400_000_000
-_SLICED = (schemas.QUEUE_OWNERSHIP.name, schemas.POP_ASSIGNMENT.name, schemas.QUEUE_PROGRESS.name)
+_SLICED = (schemas.QUEUE_OWNERSHIP, schemas.POP_ASSIGNMENT, schemas.QUEUE_PROGRESS)
 
 
 def cut_schema(name: str) -> pa.Schema:
     """The columns of what ``cut`` gives by the name of a table."""
-    left = {"cluster", "event_date", *(("strategy", "source") if name == schemas.SNAPSHOT_CAPTURE.name else ())}
-    fields = columns_of(schemas.TABLES[name], [column for column in _COLUMNS[name] if column not in left])
-    return pa.schema([f.with_name("consumer_group") if f.name == "client_group" else f for f in fields])
+    table = schemas.TABLES[name]
+    return _of_consumers(columns_of(table, _COLUMNS[table]).empty_table()).schema
+
+
+def _of_consumers(rows: pa.Table) -> pa.Table:
+    """Rows whose group is named as in all tables of groups."""
+    return rows.rename_columns(["consumer_group" if name == "client_group" else name for name in rows.column_names])
 
 
 def columns_of(table: Table, columns: Sequence[str]) -> pa.Schema:
@@ -118,39 +132,23 @@ def columns_of(table: Table, columns: Sequence[str]) -> pa.Schema:
 
 LOGGED_SCHEMA = pa.unify_schemas(
     [
-        columns_of(schemas.CLIENT_EVENT, ("consumer_group", *_ADDS[schemas.CLIENT_EVENT.name])),
-        columns_of(schemas.MEMBERSHIP_EVENT, ("sub_string", "old_sub_string")),
+        columns_of(schemas.CLIENT_EVENT, ("consumer_group", *_ADDED)),
+        columns_of(schemas.MEMBERSHIP_EVENT, _CHANGED),
     ]
 )
 
 
-class ClusterFile(Protocol):
+class CutFile(NamedTuple):
     """A file of a table, and by what its rows are cut."""
-
-    @property
-    def folder(self) -> TableFolder:
-        """Where it stands."""
-
-    @property
-    def file(self) -> DataFile:
-        """Itself."""
-
-    @property
-    def by(self) -> Cutting:
-        """By what its rows are cut."""
-
-
-class GroupFile(NamedTuple):
-    """A file of a table whose rows are of groups."""
 
     folder: TableFolder
     file: DataFile
     by: Cutting
 
 
-def look(task: GroupFile) -> Iterator[Blob]:
+def look(task: CutFile) -> Iterator[Blob]:
     """Of a file of captures, the distances of the nearest sources (``NEAREST``)."""
-    for cluster, rows in of_clusters(task, ("event_date", *NEEDED_OF_CAPTURES)):
+    for cluster, rows in of_clusters(task, NEEDED_OF_CAPTURES):
         own = chosen(rows, rounds_of(rows, cluster, task.by))
         found = nearest_of(own, task.by.distances)
         yield Blob(NEAREST, 0, 0, pa.Table.from_pylist([_near(*item) for item in found.items()], schema=_NEAREST))
@@ -160,34 +158,37 @@ def _near(key: tuple[str, str, int], distance: int) -> dict[str, Any]:
     return dict(zip(_NEAREST.names, (*key, distance), strict=True))
 
 
-def cut(task: GroupFile) -> Iterator[Blob]:
+def cut(task: CutFile) -> Iterator[Blob]:
     """The rows of a file by bucket, named like their table; of captures also what clients showed (``SHOWS``).
 
     Beside these, for the driver: which topics a bucket wants routes of (``WANTS``), names in doubt (``PRINTED``), and
     which collectors asked a proxy (``ASKED_PROXY``), and in which rounds they had no time (``CUT_ROUNDS``).
     """
-    table = task.folder.table.name
-    for cluster, rows in of_clusters(task, (*_COLUMNS[table], *_ADDS.get(table, ()))):
+    table = task.folder.table
+    for cluster, rows in of_clusters(task, (*_COLUMNS[table], *_ALSO_READ.get(table, ()))):
         split = Split(cluster, task.by)
-        if table in _OF_DAYS:
-            yield from _of_days(table, rows, split)
-        elif table == schemas.SNAPSHOT_CAPTURE.name:
+        if table in OF_LOGS:
+            yield from _of_logs(table, _of_consumers(rows), split)
+        elif table == schemas.SNAPSHOT_CAPTURE:
             yield from _captures(rows, split)
-        elif table == schemas.MESSAGE_REQUEST_MODE.name:
-            yield from _modes(chosen(rows, rounds_of(rows, cluster, task.by)), split)
         else:
-            own = chosen(rows, rounds_of(rows, cluster, task.by))
-            yield from split(table, own, sliced=table in _SLICED)
-            if "topic" in own.column_names:
-                yield from split.wants(own)
-            if table == schemas.QUEUE_PROGRESS.name:
-                printed = [(cluster, *name) for name in sorted(printed_names(own))]
-                yield Blob(PRINTED, 0, 0, _texts(("cluster", "column", "name"), printed))
+            yield from _of_rounds(table, chosen(rows, rounds_of(rows, cluster, task.by)), split)
 
 
-def of_clusters(task: ClusterFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of a file, those of each cluster by themselves; with the columns named."""
-    wanted = list(dict.fromkeys(["cluster", *columns]))
+def _of_rounds(table: Table, rows: pa.Table, split: Split) -> Iterator[Blob]:
+    yield from split(table.name, rows, sliced=table in _SLICED)
+    if table == schemas.MESSAGE_REQUEST_MODE:  # what holds for all groups goes to every bucket
+        yield from split.to_all(table.name, rows.filter(pc.is_null(rows["consumer_group"])))
+    elif "topic" in rows.column_names:
+        yield from split.wants(rows)
+    if table == schemas.QUEUE_PROGRESS:
+        printed = [(split.cluster, *name) for name in sorted(printed_names(rows))]
+        yield Blob(PRINTED, 0, 0, _texts(("cluster", "column", "name"), printed))
+
+
+def of_clusters(task: CutFile, columns: Collection[str]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of a file, those of each cluster by themselves; with these columns, cluster and date."""
+    wanted = list(dict.fromkeys(["cluster", "event_date", *columns]))
     for piece in task.folder.pieces(task.file, wanted, since=needed_since(task.folder.table, task.by)):
         for cluster in pc.unique(piece["cluster"]).to_pylist():
             if cluster in task.by.dates:
@@ -226,7 +227,7 @@ def _captures(rows: pa.Table, split: Split) -> Iterator[Blob]:
     left_out = own.filter(pc.equal(own["kind"], NOT_ASKED)).select(["cluster", "collector", "round_at"])
     yield Blob(CUT_ROUNDS, 0, 0, left_out.group_by(left_out.column_names).aggregate([]))
     of_groups = own.filter(pc.is_in(own["kind"], pa.array(OF_GROUPS)))
-    yield from split(schemas.SNAPSHOT_CAPTURE.name, of_groups.drop_columns(["strategy", "source"]))
+    yield from split(schemas.SNAPSHOT_CAPTURE.name, of_groups.select(list(OF_ROUNDS[schemas.SNAPSHOT_CAPTURE])))
     yield from split.wants(subscribed(of_groups, ("consumer_group",)))
 
 
@@ -242,12 +243,6 @@ def _seen(captures: pa.Table, cluster: str) -> pa.Table:
     names = [name for name in columns if name != "round_us"]
     last = pa.table(columns).group_by(names).aggregate([("round_us", "max")])
     return last.rename_columns({"round_us_max": "round_us"}).select(SEEN_SCHEMA.names).cast(SEEN_SCHEMA)
-
-
-def _modes(rows: pa.Table, split: Split) -> Iterator[Blob]:
-    """Modes of a group go to its bucket, what holds for all groups to every one."""
-    yield from split(schemas.MESSAGE_REQUEST_MODE.name, rows)
-    yield from split.to_all(schemas.MESSAGE_REQUEST_MODE.name, rows.filter(pc.is_null(rows["consumer_group"])))
 
 
 def near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:
@@ -270,39 +265,26 @@ def _shown(rows: pa.Table, at: str, source: str) -> pa.Table:
     return pa.table({name: columns[name] for name in SHOWN.names}).cast(SHOWN)
 
 
-def _of_days(table: str, rows: pa.Table, split: Split) -> Iterator[Blob]:
+def _of_logs(table: Table, rows: pa.Table, split: Split) -> Iterator[Blob]:
     dates = split.by.dates[split.cluster]
-    if table == schemas.REBALANCE_RESULT.name:
+    lately, is_of_clients = near(dates, (-1, 0)), table in (schemas.REBALANCE_RESULT, schemas.CLIENT_EVENT)
+    if table == schemas.REBALANCE_RESULT:
         # Go's clients do not write theirs.
-        own = chosen(rows, on_dates(rows, near(dates, (-1, 0)))).filter(pc.field("strategy") != "")
+        own = chosen(rows, on_dates(rows, lately)).filter(pc.field("strategy") != "")
         yield from split(SHOWS, _shown(own, "logged_at", CLIENT_LOG))
-    if table in (schemas.REBALANCE_RESULT.name, schemas.CLIENT_EVENT.name):
-        own = chosen(rows, on_dates(rows, dates))
-        if table == schemas.CLIENT_EVENT.name:
-            yield from split(LOGGED, logged_lines(rows, near(dates, (-1, 0))))
-            own = own.filter(pc.field("kind").isin(list(OF_GROUP)))
-        own = own.select(["cluster", "event_date", *_OF_DAYS[table]])
-        yield from split(table, own)
+    if table in _ALSO_READ:
+        yield from split(LOGGED, logged_lines(rows, lately))
+    own = chosen(rows, on_dates(rows, dates if is_of_clients else near(dates))).select(cut_schema(table.name).names)
+    own = own.filter(_TELLING[table]) if table in _TELLING else own
+    yield from split(table.name, own)
+    if is_of_clients:
         yield from split.logs(own)
-        return
-    if table == schemas.MEMBERSHIP_EVENT.name:
-        yield from split(LOGGED, logged_lines(rows, near(dates, (-1, 0))))
-    own = chosen(rows, on_dates(rows, near(dates))).select(["cluster", "event_date", *_OF_DAYS[table]])
-    of_table = (
-        pc.field("role") == "consumer"
-        if table == schemas.CLIENT_HEARTBEAT.name
-        else pc.field("kind").isin(list(EVENTS))
-    )
-    own = own.filter(of_table)
-    names = ["consumer_group" if name == "client_group" else name for name in own.column_names]
-    yield from split(table, own.rename_columns(names))
 
 
 def logged_lines(rows: pa.Table, days: Collection[date]) -> pa.Table:
     """The lines that add something to findings (``LOGGED_SCHEMA``)."""
     if "sub_string" in rows.column_names:
         rows = rows.filter((pc.field("kind") == CHANGED) & (pc.field("sub_string") != pc.field("old_sub_string")))
-        rows = rows.rename_columns(["consumer_group" if name == "client_group" else name for name in rows.column_names])
     rows = rows.filter(pc.field("kind").isin([*LOGGED_KINDS, CHANGED]))
     own = chosen(rows, on_dates(rows, days))
     held = set(own.column_names)

@@ -6,9 +6,10 @@ What the settings say of single members of groups is checked here before anythin
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,43 +19,39 @@ import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOptions
+from hindsight.jobs.drift.drift_copies import COPIED, copy, copy_ends
 from hindsight.jobs.drift.drift_cut import (
     ASKED_PROXY,
     CUT_ROUNDS,
     LOGGED,
     NEAREST,
+    OF_LOGS,
+    OF_ROUNDS,
     PRINTED,
     SEEN,
     SHOWS,
     SIGNS_OF_SERVERS,
-    GroupFile,
+    CutFile,
     cut,
     look,
     needed_since,
 )
-from hindsight.jobs.drift.drift_logs import LOGGED_NAMELESS, NAMELESS, EventFile, cut_logs
-from hindsight.jobs.drift.drift_routes import (
-    ENDS,
-    NAMES,
-    ROUTE_CAPTURES,
-    ROUTE_ENTRIES,
-    EndCopies,
-    RouteFile,
-    cut_ends,
-    cut_routes,
-)
 from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
 from hindsight.jobs.drift.kept_groups import (
+    END_OF_QUEUE,
+    KEPT_STATES,
+    KEPT_TOLD,
     NOTHING_SEEN,
+    Cuts,
     Seen,
     Walks,
+    ends_of,
     has_logs,
     is_otherwise,
     kept_of,
     last_rounds,
     seen_of,
 )
-from hindsight.jobs.drift.walk_cuts import END_OF_QUEUE, KEPT_STATES, KEPT_TOLD, Cuts, ends_of
 from hindsight.jobs.engines.arrow_columns import Lineage
 from hindsight.jobs.engines.arrow_lake import DataFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
@@ -71,19 +68,7 @@ from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.scenarios.supposed_rows import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.strategies.member_families import Declaration, check_family
 
-_OF_GROUPS = (
-    schemas.SNAPSHOT_CAPTURE,
-    schemas.CONSUMER_HEARTBEAT,
-    schemas.QUEUE_OWNERSHIP,
-    schemas.POP_ASSIGNMENT,
-    schemas.QUEUE_PROGRESS,
-    schemas.MESSAGE_REQUEST_MODE,
-    schemas.SUBSCRIPTION_GROUP,
-    schemas.REBALANCE_RESULT,
-)
-_IF_FED = (schemas.CLIENT_HEARTBEAT, schemas.MEMBERSHIP_EVENT, schemas.CLIENT_EVENT)
-_OF_LOGS = (schemas.REBALANCE_RESULT, schemas.CLIENT_EVENT, schemas.CLIENT_HEARTBEAT, schemas.MEMBERSHIP_EVENT)
-INPUTS = (*_OF_GROUPS[:-1], schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *_OF_LOGS)  # as publication names them
+INPUTS = (*OF_ROUNDS, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *OF_LOGS)  # as publication names them
 CLOSING = (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
 DERIVED = (
     *CLOSING,
@@ -130,13 +115,9 @@ def derive(
 class _CutRows:
     """Rows of a stretch by bucket, and what they show that holds for whole dates."""
 
-    dates: Mapping[str, list[date]]
     by: Cutting
     files: Mapping[Table, Collection[DataFile]]
-    fed: list[Table]
     rows: Blobs
-    printed: Mapping[str, list[tuple[str, str]]]
-    asked: Sequence[tuple[str, str, str]]
     seen: Mapping[ClusterDate, Seen]
     last_rounds: Mapping[ClusterDate, Mapping[str, int]]
 
@@ -148,7 +129,7 @@ class _CutRows:
         """Whether later rows leave what is said of a date as it is: one source tells of it, no name is cut, and no
         broker named by its address."""
         seen = earlier.both(self.seen_of(at))
-        return not self.printed.get(at.cluster) and not seen.by_address and len(seen.sources) <= 1
+        return not self.by.printed.get(at.cluster) and not seen.by_address and len(seen.sources) <= 1
 
 
 def _cut(
@@ -158,8 +139,8 @@ def _cut(
     dates: Mapping[str, list[date]],
     starts: Mapping[str, Start],
 ) -> _CutRows:
-    fed = [table for table in _IF_FED if _is_fed(stretch, table)]
-    tables = (*_OF_GROUPS, *fed, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS)
+    fed = (table for table in OF_LOGS if table == schemas.REBALANCE_RESULT or _is_fed(stretch, table))
+    tables = (*OF_ROUNDS, *fed, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS)
     every = near({at.event_date for at in stretch.dates})
     since = {cluster: start.since_us for cluster, start in starts.items()}
     by = Cutting(Addresses(sorted(dates), 1, {}), dates, settings.drift.lookback_s, None, _distances(stretch), since)
@@ -167,10 +148,12 @@ def _cut(
     by = by._replace(addresses=Addresses(sorted(dates), _buckets(files), {}))
     if by.distances:
         by = by._replace(nearest=_nearest(runner, _tasks(stretch, files, (schemas.SNAPSHOT_CAPTURE,), by)))
-    rows = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, (*_OF_GROUPS, *fed), by)))
+    rows = runner.each(OfHeap(cut), file_heaps(_tasks(stretch, files, (*OF_ROUNDS, *OF_LOGS), by)))
     asked = [of for table in rows.tables(ASKED_PROXY) for of in _values(table)]
     seen = list(rows.tables(SEEN))
-    return _CutRows(dates, by, files, fed, rows, _printed(rows), asked, seen_of(seen, asked), last_rounds(seen))
+    wants, logs = (_wants(rows.tables(name), by.addresses, of) for name, of in ((WANTS, str), (LOGS, log_of)))
+    by = by._replace(wants=wants, logs=logs, printed=_printed(rows))
+    return _CutRows(by, files, rows, seen_of(seen, asked), last_rounds(seen))
 
 
 def _files(stretch: Stretch[Any], table: Table, days: Collection[date], by: Cutting) -> Collection[DataFile]:
@@ -191,38 +174,20 @@ def _folded(
     keeps: bool,
 ) -> Blobs:
     by, rows = of.by, of.rows
-    wants = _wants(rows.tables(WANTS), by.addresses)
-
-    def copied(*tables: Table) -> list[RouteFile]:
-        tasks = _tasks(stretch, of.files, tables, by)
-        return [RouteFile(task.folder, task.file, by, wants, of.printed) for task in tasks]
-
-    routed = runner.each(OfHeap(cut_routes), file_heaps(copied(schemas.SNAPSHOT_CAPTURE, schemas.TOPIC_ROUTE)))
-    routes = routed.of(ROUTE_CAPTURES, ROUTE_ENTRIES, NAMES, SIGNS_OF_SERVERS)
-    ends = runner.each(OfHeap(cut_ends), file_heaps(copied(schemas.TOPIC_STATUS))).of(ENDS)
-    logs = runner.each(OfHeap(cut_logs), file_heaps(_logs(stretch, of.files, by, rows))).of(NAMELESS, LOGGED_NAMELESS)
-    openings = [
-        runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table))
-        for table in (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
-    ]
-    openings += _kept_before(stretch, runner, by, wants, starts)
+    copied = runner.each(OfHeap(copy), file_heaps(_tasks(stretch, of.files, COPIED, by)))
+    openings = [runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table)) for table in CLOSING]
+    openings += _kept_before(stretch, runner, by, starts)
     options = _options(
-        settings, premises, hears=schemas.CLIENT_HEARTBEAT in of.fed, has_logs=schemas.MEMBERSHIP_EVENT in of.fed
+        settings, premises, hears=schemas.CLIENT_HEARTBEAT in of.files, has_logs=schemas.MEMBERSHIP_EVENT in of.files
     )
     lineage = Lineage(stretch.context.started_at, stretch.context.run_id)
     cuts = _cuts(stretch, of, starts) if keeps else {}
     fold = DriftFold(by.addresses, _clusters(stretch, of, starts), options, lineage, cuts)
-    names = [table.name for table in (*_OF_GROUPS, *of.fed)]
-    return runner.by_key(fold, rows.of(SHOWS, LOGGED, SIGNS_OF_SERVERS, *names), routes, ends, logs, *openings)
+    names = [table.name for table in (*OF_ROUNDS, *OF_LOGS)]
+    return runner.by_key(fold, rows.of(SHOWS, LOGGED, SIGNS_OF_SERVERS, *names), copied, *openings)
 
 
-def _kept_before(
-    stretch: Stretch[Any],
-    runner: Runner,
-    by: Cutting,
-    wants: Mapping[str, Mapping[str, Collection[int]]],
-    starts: Mapping[str, Start],
-) -> list[Blobs]:
+def _kept_before(stretch: Stretch[Any], runner: Runner, by: Cutting, starts: Mapping[str, Start]) -> list[Blobs]:
     """What was kept where walks go on, and the rows of their dates that are written again, by bucket."""
     found = []
     for cluster, start in starts.items():
@@ -230,7 +195,7 @@ def _kept_before(
         for name, kept in ((KEPT_STATES, start.states), (KEPT_TOLD, start.told.filter(own))):
             found.append(runner.over(SplitOpening(name, by), kept))
         told_ends = ends_of(start.told.filter(pc.equal(start.told["kind"], END_OF_QUEUE)))
-        found.append(runner.over(EndCopies(cluster, by, wants.get(cluster, {})), told_ends))
+        found.append(runner.over(partial(copy_ends, cluster, by), told_ends))
         for table in (schemas.EXPECTED_ALLOCATION, schemas.MEMBERSHIP_CHANGE):
             stored = stretch.lake.rows(table, where=Where(dates=[start.at]))
             found.append(runner.over(SplitOpening(OPENING + table.name, by), stored))
@@ -240,7 +205,7 @@ def _kept_before(
 def _cuts(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) -> dict[str, Cuts]:
     """Where walks are cut: of each cluster in its last dates, those of which logs tell excepted."""
     found = {}
-    for cluster, days in of.dates.items():
+    for cluster, days in of.by.dates.items():
         start = starts.get(cluster)
         from_us = start.cut.until_us if start else 0
         last = stretch.last_recorded.get(cluster, days[-1])
@@ -295,11 +260,12 @@ def _buckets(files: Mapping[Table, Collection[DataFile]]) -> int:
 
 def _tasks(
     stretch: Stretch[Any], files: Mapping[Table, Collection[DataFile]], tables: Collection[Table], by: Cutting
-) -> list[GroupFile]:
-    return [GroupFile(TableFolder(stretch.lake.root, table), file, by) for table in tables for file in files[table]]
+) -> list[CutFile]:
+    folders = {table: TableFolder(stretch.lake.root, table) for table in tables}
+    return [CutFile(folder, file, by) for table, folder in folders.items() for file in files.get(table, ())]
 
 
-def _nearest(runner: Runner, tasks: Collection[GroupFile]) -> dict[tuple[str, str, int], int]:
+def _nearest(runner: Runner, tasks: Collection[CutFile]) -> dict[tuple[str, str, int], int]:
     found = runner.each(OfHeap(look), file_heaps(list(tasks))).tables(NEAREST)
     return merged_nearest([{(c, group, day): of for c, group, day, of in _values(table)} for table in found])
 
@@ -309,7 +275,7 @@ def _values(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _wants(
-    told: Iterable[pa.Table], addresses: Addresses, named: Callable[[str], str] = str
+    told: Iterable[pa.Table], addresses: Addresses, named: Callable[[str], str]
 ) -> dict[str, dict[str, frozenset[int]]]:
     """By cluster and name, the buckets that want what is of it: of a topic, its routes."""
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
@@ -317,18 +283,6 @@ def _wants(
         for key, name in _values(table):
             found[addresses.cluster_of(key)][named(name)].add(key)
     return {cluster: {name: frozenset(keys) for name, keys in of.items()} for cluster, of in found.items()}
-
-
-def _logs(
-    stretch: Stretch[Any], files: Mapping[Table, Collection[DataFile]], by: Cutting, rows: Blobs
-) -> list[EventFile]:
-    """The files whose lines name no group, with who wants those of which log."""
-    if schemas.CLIENT_EVENT not in files:
-        return []
-    wants = _wants(rows.tables(LOGS), by.addresses, log_of)
-    return [
-        EventFile(task.folder, task.file, by, wants) for task in _tasks(stretch, files, (schemas.CLIENT_EVENT,), by)
-    ]
 
 
 def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:
@@ -342,8 +296,8 @@ def _printed(rows: Blobs) -> dict[str, list[tuple[str, str]]]:
 
 def _clusters(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) -> dict[str, ClusterDates]:
     asked: dict[str, set[tuple[str, date]]] = defaultdict(set)
-    for cluster, collector, day in of.asked:
-        asked[cluster].add((collector, date.fromisoformat(day)))
+    for at, seen in of.seen.items():
+        asked[at.cluster] |= {(collector, at.event_date) for collector in seen.proxies}
     for cluster, start in starts.items():
         asked[cluster] |= {(collector, start.at.event_date) for collector in start.seen.proxies}
     cut_rounds: dict[str, set[tuple[str, int]]] = defaultdict(set)
@@ -357,7 +311,7 @@ def _clusters(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) 
             frozenset(asked[cluster]),
             frozenset(cut_rounds[cluster]),
         )
-        for cluster, days in of.dates.items()
+        for cluster, days in of.by.dates.items()
     }
 
 

@@ -7,7 +7,7 @@ and to write.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
@@ -37,6 +37,9 @@ class Cutting(NamedTuple):
         distances: of the sources.
         since: of a cluster whose first date's walk goes on where it was cut, the instant from which rows are needed,
             epoch us.
+        wants, logs: by cluster and topic, and by cluster and log, the keys of the buckets that get copies of what is
+            told of it (``WANTS``, ``LOGS``).
+        printed: by cluster, the kinds and beginnings of names that may be cut.
     """
 
     addresses: Addresses
@@ -45,6 +48,9 @@ class Cutting(NamedTuple):
     nearest: Nearest | None
     distances: Mapping[str, int]
     since: Mapping[str, int] = {}
+    wants: Mapping[str, Mapping[str, Collection[int]]] = {}
+    logs: Mapping[str, Mapping[str, Collection[int]]] = {}
+    printed: Mapping[str, Collection[tuple[str, str]]] = {}
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,6 @@ def consume_disabled(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     HIGH where messages wait there, as far as offsets were read.
     """
-    del timing
     for broker, place in sorted(group.past.held_back.items()):
         topics = [one.topic for one in group.judged_topics() if any(name == broker for name, _ in one.queues or ())]
         if not topics or not group.members:
@@ -242,7 +241,6 @@ def _long(seconds: float) -> str:
 
 def pop_assignment_differs(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """The brokers assign the queues, and a member takes others than any of them may have handed out to it."""
-    del timing
     if not group.shared:
         return
     for topic in group.topics:

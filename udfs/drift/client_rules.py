@@ -24,7 +24,6 @@ from hindsight.udfs.strategies.member_families import own_strategy, words
 
 def mixed_clients(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Members of different client families cannot agree on a topic's queues, by rule and for ever."""
-    del timing
     if group.message_model == BROADCASTING or group.shared or group.by_hand:
         return
     for topic in group.judged_topics():
@@ -137,7 +136,6 @@ def _stalled(
 
 def idle_consumer(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """A live subscriber owns none of the queues that the group's rule gives it."""
-    del timing
     for topic, client_id, due in _idle(group):
         if due:
             rest = f"; {topic.strategy} gives it {due}."
@@ -149,7 +147,6 @@ def idle_by_design(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     Retry topics, which have one queue a broker, have fewer than that in most groups: of them it is not said.
     """
-    del timing
     for topic, client_id, due in _idle(group):
         if not due and not topic.topic.startswith(RETRY_PREFIX):
             rest = f", as {topic.strategy} has it: {len(topic.queues or ())} queues, {len(group.members)} members."
@@ -201,7 +198,6 @@ def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     Nothing is said of it by a failure that is not its own: see ``failed_reads``.
     """
-    del timing
     for client_id in group.client_ids:
         read = group.reads.get(client_id)
         if read is None or not group.is_silent(read):
@@ -222,7 +218,6 @@ def unreachable_client(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 def ghost_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """A client owns queues and is in no broker's list."""
-    del timing
     if not group.listed:
         return
     listed = group.client_ids
@@ -251,7 +246,6 @@ def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     Possible only, until two processes have answered or no broker would keep a connection for so long after its end.
     """
-    del timing
     for client_id in group.duplicates:
         places = sorted({c.address for c in group.connections if c.client_id == client_id and c.address})
         is_known = client_id in group.past.two_since
@@ -275,7 +269,6 @@ def duplicate_client_id(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 def subscription_inconsistent(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Members' own subscriptions differ; one finding per topic and kind, saying who has what."""
-    del timing
     told = [c for c in group.client_ids if c in group.reads and group.reads[c].topics is not None]
     reads = [group.reads[c] for c in told if c not in group.by_hand]  # who chooses queues subscribes nothing
     for kind, severity, value in _WHOLE_CLIENT:
@@ -313,7 +306,6 @@ def _flipping(group: GroupRound, flip: Flip) -> Finding:
 
 def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """More than one strategy is in use among the listed members of a CLUSTERING group."""
-    del timing
     used = group.by_strategy
     if group.message_model == BROADCASTING or not group.by_rule or len(used) < 2:
         return
@@ -330,7 +322,6 @@ def mixed_strategy(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 def view_divergence(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """Brokers list different members, or name servers tell different routes; seen where it is recorded who said it."""
-    del timing
     yield from _differing_routes(group)
     if not group.views_differ or group.by_hand:  # who chooses queues by hand asks no broker for the members
         return

@@ -13,6 +13,7 @@ from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.group_rows import Row, to_instant
 from hindsight.udfs.consumer.round_facts import Owner
 from hindsight.udfs.drift.disturbances import Change, Disturbance
+from hindsight.udfs.drift.finding import progress_of
 from hindsight.udfs.drift.group_history import Judged, Round, fold_attached
 from hindsight.udfs.drift.incidents import Incident
 from hindsight.udfs.drift.root_cause import UNEXPLAINED
@@ -120,9 +121,7 @@ def _drift_row(row: Row, group: GroupRound, judged: Judged, topics: Mapping[str,
     finding, grace, judgement, folded = judged
     topic = group.topic(finding.topic)
     rule = topics.get(finding.topic or "") or (row["topics"][0] if row["topics"] else None)
-    progress = None
-    if finding.topic is not None and finding.queue is not None:
-        progress = group.past.progress.get((finding.topic, *finding.queue))
+    progress = progress_of(group, finding.topic, finding.queue)
     track, root = judgement.track, judgement.track.incident or judgement.track.causes[0]
     missing = rule["missing_inputs"] if topic and rule else group.missing_inputs
     return {
@@ -158,8 +157,8 @@ def _drift_row(row: Row, group: GroupRound, judged: Judged, topics: Mapping[str,
         "queue_list_hash": topic.queue_list_hash if topic else None,
         "distinct_views": row["distinct_views"] or 0,
         "subscription_difference": finding.difference,
-        "lag_now": None if progress is None else progress.lag,
-        "lag_before": None if progress is None else progress.lag_before,
+        "lag_now": progress and progress.lag,
+        "lag_before": progress and progress.lag_before,
         "lag_at_open": track.lag_at_open,
         "messages_accrued": track.accrued,
         "ordered": group.ordered,

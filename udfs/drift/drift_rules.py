@@ -13,52 +13,8 @@ from typing import NamedTuple
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import CONSUMER_LIST, RETRY_PREFIX, TopicRound
-from hindsight.udfs.drift.backlog_rules import (
-    assignment_told,
-    consume_disabled,
-    consumes_nothing,
-    falls_behind,
-    pop_assignment_differs,
-    revive_lag,
-)
-from hindsight.udfs.drift.client_rules import (
-    ROUTE_OF,
-    consume_blocked,
-    data_gap,
-    duplicate_client_id,
-    ghost_owner,
-    group_down,
-    idle_by_design,
-    idle_consumer,
-    lock_starved,
-    mixed_clients,
-    mixed_strategy,
-    pull_idle,
-    subscription_inconsistent,
-    unreachable_client,
-    view_divergence,
-)
+from hindsight.udfs.drift import backlog_rules, client_rules, offset_rules, ownership_rules
 from hindsight.udfs.drift.finding import NO_OWNER, Finding, Subject, lower, some
-from hindsight.udfs.drift.offset_rules import (
-    dead_letters,
-    end_went_back,
-    messages_at_risk,
-    messages_lost,
-    offset_beyond_end,
-    offset_jumped,
-    offset_rewound,
-    queue_lags_alone,
-    retries_grow,
-)
-from hindsight.udfs.drift.ownership_rules import (
-    double_owned,
-    orphan_by_design,
-    orphan_queue,
-    rebalance_flap,
-    slow_handover,
-    unserved_queue,
-    wrong_owner,
-)
 from hindsight.udfs.drift.told_beside import BESIDE_MS, FLIPS
 from hindsight.udfs.values.message_queues import REVIVE_GROUP, is_light
 
@@ -240,8 +196,8 @@ def _families_told(group: GroupRound, subject: Subject, last_true_at: int) -> bo
 
 def _views_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """Two or more brokers told who the members are; of routes: two or more name servers told them."""
-    if (subject.kind or "").startswith(ROUTE_OF):
-        topic = group.topic((subject.kind or "").removeprefix(ROUTE_OF))
+    if (subject.kind or "").startswith(client_rules.ROUTE_OF):
+        topic = group.topic((subject.kind or "").removeprefix(client_rules.ROUTE_OF))
         return topic is not None and topic.name_servers > 1
     return len(group.named_views) > 1
 
@@ -294,7 +250,7 @@ def _assignment_told(group: GroupRound, subject: Subject, last_true_at: int) -> 
     topic = _topic_told(group, subject)
     if topic is None:
         return _topic_gone(group, subject)
-    return assignment_told(topic, subject.client_id) and _answered(group, subject.client_id)
+    return backlog_rules.assignment_told(topic, subject.client_id) and _answered(group, subject.client_id)
 
 
 def _revive_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
@@ -316,39 +272,39 @@ class Rule(NamedTuple):
 
 
 RULES: dict[str, Rule] = {
-    "ORPHAN_QUEUE": Rule(orphan_queue, _queue_told),
-    "UNSERVED_QUEUE": Rule(unserved_queue, _queue_told),
-    "ORPHAN_BY_DESIGN": Rule(orphan_by_design, _queue_told),
-    "DOUBLE_OWNED": Rule(double_owned, _owners_told),
-    "WRONG_OWNER": Rule(wrong_owner, _right_owner_told),
-    "IDLE_CONSUMER": Rule(idle_consumer, _busy_told),
-    "IDLE_BY_DESIGN": Rule(idle_by_design, _busy_told),
-    "UNREACHABLE_CLIENT": Rule(unreachable_client, _client_told),
-    "GHOST_OWNER": Rule(ghost_owner, _ghost_told),
-    "DUPLICATE_CLIENT_ID": Rule(duplicate_client_id, _list_told),
-    "SUBSCRIPTION_INCONSISTENT": Rule(subscription_inconsistent, _subscriptions_told),
-    "MIXED_CLIENTS": Rule(mixed_clients, _families_told),
-    "MIXED_STRATEGY": Rule(mixed_strategy, _strategies_told),
-    "VIEW_DIVERGENCE": Rule(view_divergence, _views_told),
-    "REBALANCE_FLAP": Rule(rebalance_flap, _owners_told),
-    "SLOW_HANDOVER": Rule(slow_handover, _owners_told),
-    "LOCK_STARVED": Rule(lock_starved, _stall_told),
-    "PULL_IDLE": Rule(pull_idle, _stall_told),
-    "CONSUME_BLOCKED": Rule(consume_blocked, _stall_told),
-    "POP_ASSIGNMENT_DIFFERS": Rule(pop_assignment_differs, _assignment_told),
-    "REVIVE_LAG": Rule(revive_lag, _revive_told),
-    "GROUP_DOWN": Rule(group_down, _life_told),
-    "DATA_GAP": Rule(data_gap, _input_told),
-    "OFFSET_REWOUND": Rule(offset_rewound, _offset_told),
-    "OFFSET_JUMPED": Rule(offset_jumped, _offset_told),
-    "MESSAGES_LOST": Rule(messages_lost, _offset_told),
-    "MESSAGES_AT_RISK": Rule(messages_at_risk, _offset_told),
-    "QUEUE_LAGS_ALONE": Rule(queue_lags_alone, _offset_told),
-    "OFFSET_BEYOND_END": Rule(offset_beyond_end, _offset_told),
-    "END_WENT_BACK": Rule(end_went_back, _offset_told),
-    "CONSUMES_NOTHING": Rule(consumes_nothing, _backlog_told),
-    "CONSUME_DISABLED": Rule(consume_disabled, _held_back_told),
-    "FALLS_BEHIND": Rule(falls_behind, _backlog_told),
-    "RETRIES_GROW": Rule(retries_grow, _retries_told),
-    "DEAD_LETTERS": Rule(dead_letters, _dead_letters_told),
+    "ORPHAN_QUEUE": Rule(ownership_rules.orphan_queue, _queue_told),
+    "UNSERVED_QUEUE": Rule(ownership_rules.unserved_queue, _queue_told),
+    "ORPHAN_BY_DESIGN": Rule(ownership_rules.orphan_by_design, _queue_told),
+    "DOUBLE_OWNED": Rule(ownership_rules.double_owned, _owners_told),
+    "WRONG_OWNER": Rule(ownership_rules.wrong_owner, _right_owner_told),
+    "IDLE_CONSUMER": Rule(client_rules.idle_consumer, _busy_told),
+    "IDLE_BY_DESIGN": Rule(client_rules.idle_by_design, _busy_told),
+    "UNREACHABLE_CLIENT": Rule(client_rules.unreachable_client, _client_told),
+    "GHOST_OWNER": Rule(client_rules.ghost_owner, _ghost_told),
+    "DUPLICATE_CLIENT_ID": Rule(client_rules.duplicate_client_id, _list_told),
+    "SUBSCRIPTION_INCONSISTENT": Rule(client_rules.subscription_inconsistent, _subscriptions_told),
+    "MIXED_CLIENTS": Rule(client_rules.mixed_clients, _families_told),
+    "MIXED_STRATEGY": Rule(client_rules.mixed_strategy, _strategies_told),
+    "VIEW_DIVERGENCE": Rule(client_rules.view_divergence, _views_told),
+    "REBALANCE_FLAP": Rule(ownership_rules.rebalance_flap, _owners_told),
+    "SLOW_HANDOVER": Rule(ownership_rules.slow_handover, _owners_told),
+    "LOCK_STARVED": Rule(client_rules.lock_starved, _stall_told),
+    "PULL_IDLE": Rule(client_rules.pull_idle, _stall_told),
+    "CONSUME_BLOCKED": Rule(client_rules.consume_blocked, _stall_told),
+    "POP_ASSIGNMENT_DIFFERS": Rule(backlog_rules.pop_assignment_differs, _assignment_told),
+    "REVIVE_LAG": Rule(backlog_rules.revive_lag, _revive_told),
+    "GROUP_DOWN": Rule(client_rules.group_down, _life_told),
+    "DATA_GAP": Rule(client_rules.data_gap, _input_told),
+    "OFFSET_REWOUND": Rule(offset_rules.offset_rewound, _offset_told),
+    "OFFSET_JUMPED": Rule(offset_rules.offset_jumped, _offset_told),
+    "MESSAGES_LOST": Rule(offset_rules.messages_lost, _offset_told),
+    "MESSAGES_AT_RISK": Rule(offset_rules.messages_at_risk, _offset_told),
+    "QUEUE_LAGS_ALONE": Rule(offset_rules.queue_lags_alone, _offset_told),
+    "OFFSET_BEYOND_END": Rule(offset_rules.offset_beyond_end, _offset_told),
+    "END_WENT_BACK": Rule(offset_rules.end_went_back, _offset_told),
+    "CONSUMES_NOTHING": Rule(backlog_rules.consumes_nothing, _backlog_told),
+    "CONSUME_DISABLED": Rule(backlog_rules.consume_disabled, _held_back_told),
+    "FALLS_BEHIND": Rule(backlog_rules.falls_behind, _backlog_told),
+    "RETRIES_GROW": Rule(offset_rules.retries_grow, _retries_told),
+    "DEAD_LETTERS": Rule(offset_rules.dead_letters, _dead_letters_told),
 }

@@ -63,9 +63,9 @@ def subject_of(finding: Finding) -> Subject:
     return Subject(family, finding.topic, broker_name, queue_id, finding.client_id, kind)
 
 
-def progress_of(group: GroupRound, topic: str, queue: Queue) -> Progress | None:
-    """The queue's progress; None without a valid reading."""
-    return group.past.progress.get((topic, *queue))
+def progress_of(group: GroupRound, topic: str | None, queue: Queue | None) -> Progress | None:
+    """The queue's progress; None without a valid reading, or where what is found is of no queue."""
+    return None if topic is None or queue is None else group.past.progress.get((topic, *queue))
 
 
 def rising(group: GroupRound, topic: str, queues: Iterable[Queue]) -> bool:

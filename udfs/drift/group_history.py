@@ -32,7 +32,7 @@ from hindsight.udfs.consumer.round_facts import Loosely, Past, Queue, TopicQueue
 from hindsight.udfs.consumer.round_reads import LEFT_OUT
 from hindsight.udfs.drift.disturbances import Change, Churn, Disturbance, Grace, grace_of
 from hindsight.udfs.drift.drift_rules import BY_INSTANTS, BY_READINGS, BY_STANDING, absence_is_told, findings
-from hindsight.udfs.drift.finding import NO_OWNER, SEVERITIES, Finding, Subject, queue_name, subject_of
+from hindsight.udfs.drift.finding import NO_OWNER, SEVERITIES, Finding, Subject, progress_of, queue_name, subject_of
 from hindsight.udfs.drift.group_memory import GroupMemory
 from hindsight.udfs.drift.incidents import OPEN, Attached, Incident, Judgement, Ledger, Seen
 from hindsight.udfs.drift.root_cause import Trouble, causes, effect_of, stalled_clients
@@ -257,15 +257,31 @@ class GroupHistory:
         return since
 
     def _seen(self, finding: Finding, group: GroupRound, stalled: Collection[str | None], grace: Grace | None) -> Seen:
-        track, views = self.ledger.tracks.get(subject_of(finding)), self.ledger.followed(_VIEWS, group.differing)
+        subject, progress = subject_of(finding), progress_of(group, finding.topic, finding.queue)
+        track, views = self.ledger.tracks.get(subject), self.ledger.followed(_VIEWS, group.differing)
         # A member that dies while the brokers are asked makes lists differ for a round; its queues stood before that.
         # A list that lacks one for longer shows in the round after the one that shows what comes of it.
-        one = _seen(finding, group, stalled, grace, before_lists=track is not None and views is None)
+        found = causes(finding, group, stalled, before_lists=track is not None and views is None)
         views_of = views.causes[0] if views else None
         trouble = effect_of(finding, group, self.troubles, track.first_seen_at if track else group.at, views_of)
-        if trouble is None or (track is not None and track.incident is not None):
-            return one
-        return one._replace(causes=[trouble.cause, *one.causes], effect_of=trouble.incident_id)
+        if track is not None and track.incident is not None:
+            trouble = None
+        return Seen(
+            subject,
+            finding,
+            found if trouble is None else [trouble.cause, *found],
+            grace,
+            counts=not (_may_be_faked(finding, group) or _was_left_out(finding, group)),
+            # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.
+            opens=not (finding.code == "DOUBLE_OWNED" and len(finding.observed) < 2),
+            # Of lists asked for one after the other, members who come or go make others differ each time.
+            about=group.differing if subject == _VIEWS else (),
+            effect_of=trouble and trouble.incident_id,
+            at_once=finding.code == "DUPLICATE_CLIENT_ID" and finding.client_id in group.past.both_answered,
+            lag=progress and progress.lag,
+            broker_offset=progress and progress.broker_offset,
+            ordered=bool(group.ordered),
+        )
 
     def _grace(self, group: GroupRound, code: str, topic: str | None, is_critical: bool = False) -> Grace | None:
         """The grace that still mutes a finding of this code in this round.
@@ -285,34 +301,6 @@ class GroupHistory:
             is_critical=is_critical,
         )
         return grace if grace is not None and group.at < grace.until else None
-
-
-def _seen(
-    finding: Finding,
-    group: GroupRound,
-    stalled: Collection[str | None],
-    grace: Grace | None,
-    *,
-    before_lists: bool,
-) -> Seen:
-    progress = None
-    if finding.topic is not None and finding.queue is not None:
-        progress = group.past.progress.get((finding.topic, *finding.queue))
-    return Seen(
-        subject_of(finding),
-        finding,
-        causes(finding, group, stalled, before_lists=before_lists),
-        grace,
-        counts=not (_may_be_faked(finding, group) or _was_left_out(finding, group)),
-        # A double that only the list of members shows is as old as DUPLICATE_CLIENT_ID must be.
-        opens=not (finding.code == "DOUBLE_OWNED" and len(finding.observed) < 2),
-        # Of lists that brokers are asked for one after the other, members who come or go make others differ each time.
-        about=group.differing if subject_of(finding) == _VIEWS else (),
-        at_once=finding.code == "DUPLICATE_CLIENT_ID" and finding.client_id in group.past.both_answered,
-        lag=None if progress is None else progress.lag,
-        broker_offset=None if progress is None else progress.broker_offset,
-        ordered=bool(group.ordered),
-    )
 
 
 def _loosely(found: Sequence[Finding], group: GroupRound) -> Loosely | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -340,13 +340,11 @@ class GroupMemory:
                 if len(owners) == 1 and group.complete and group.message_model != BROADCASTING:
                     self._take_owner(at, owners[0].client_id, topic.expected.get(queue), group.at, since)
         self.unlocked = self._unlocked(group, judged.values()) if self.ordered else {}
-        known = (*self.held, *self.ownerless, *self.shown, *self.lapsed)
-        gone = [q for q in known if q not in in_route and q[0] in judged]
+        known: tuple[dict[TopicQueue, Any], ...] = (self.held, self.ownerless, self.shown, self.lapsed)
+        gone = [q for of_queues in known for q in of_queues if q not in in_route and q[0] in judged]
         for queue_gone in gone:
-            self.held.pop(queue_gone, None)
-            self.ownerless.pop(queue_gone, None)
-            self.shown.pop(queue_gone, None)
-            self.lapsed.pop(queue_gone, None)
+            for of_queues in known:
+                of_queues.pop(queue_gone, None)
         self.new_queues = {q: at for q, at in self.new_queues.items() if at > since}
         self.slow = {q: (begin, end) for q, (begin, end) in self.slow.items() if end > since and q not in gone}
 
@@ -444,77 +442,53 @@ class GroupMemory:
     def to_state(self) -> dict[str, Any]:
         """The memory as JSON values, in an order that equal memories share."""
         return {
-            "rounds_read": self.rounds_read,
-            "read_at": self.read_at,
-            "last_at": self.last_at,
-            "progress_at": self.progress_at,
-            "members": self.members,
-            "ordered": self.ordered,
-            "starts": self.starts,
-            "subscriptions": self.subscriptions,
-            "routes": self.routes,
-            "disturbances": [list(d) for d in sorted(self.disturbances, key=str)],
-            "last_disturbance": self.last_disturbance and list(self.last_disturbance),
+            **{name: getattr(self, name) for name in (*_PLAIN, *_PLAIN_LATER, "routes")},
+            **{name: _rows(getattr(self, name)) for name in ("held", *_OF_QUEUES)},
+            "disturbances": sorted(self.disturbances, key=str),
+            "last_disturbance": self.last_disturbance,
             "standing": self.standing.to_state(),
             "stuck": sorted(self.standing.stuck),
-            "held": [
-                [*queue, held.client_id, held.expected, list(held.changed_at)]
-                for queue, held in sorted(self.held.items())
-            ],
-            "shown": [[*queue, *shown] for queue, shown in sorted(self.shown.items())],
-            "lapsed": [[*queue, client_id] for queue, client_id in sorted(self.lapsed.items())],
-            "ownerless": [[*queue, at] for queue, at in sorted(self.ownerless.items())],
-            "slow": [[*queue, *stretch] for queue, stretch in sorted(self.slow.items())],
             "unlocked": [[client_id, *queue, at] for (client_id, queue), at in sorted(self.unlocked.items())],
-            "silent": self.silent,
-            "unheard": self.unheard,
-            "lost_at": self.lost_at,
             "twice": [[c, *name, at] for c, since in sorted(self.twice.items()) for name, at in sorted(since.items())],
-            "relived": self.relived,
-            "newcomers": self.newcomers,
-            "missing": self.missing,
-            "new_queues": [[*queue, at] for queue, at in sorted(self.new_queues.items())],
-            "remade": self.remade,
             "absence": self.absence.to_state(),
-            "by_hand": self.by_hand,
             "offsets": self.offsets.to_state(),
-            "peopled_at": self.peopled_at,
-            "empty_since": self.empty_since,
-            "diverged": self.diverged,
         }
 
     @classmethod
-    def of_state(cls, state: dict[str, Any]) -> GroupMemory:
-        """The memory that ``to_state`` wrote."""
+    def of_state(cls, state: Mapping[str, Any]) -> GroupMemory:
+        """The memory that ``to_state`` wrote; states of earlier releases lack some of it."""
+        state = {"stuck": (), "shown": (), "lapsed": (), "slow": (), "twice": (), "absence": {}, "offsets": (), **state}
         last = state["last_disturbance"]
-        plain = ("rounds_read", "read_at", "last_at", "progress_at", "members", "starts", "subscriptions")
+        plain = {name: state[name] for name in (*_PLAIN, *(name for name in _PLAIN_LATER if name in state))}
         return cls(
-            **{name: state[name] for name in (*plain, "silent", "missing")},
-            ordered=state.get("ordered"),  # older states do not have it
+            **plain | {name: _by_queue(state[name]) for name in _OF_QUEUES},
             routes={topic: [(b, q) for b, q in queues] for topic, queues in state["routes"].items()},
             disturbances=[Disturbance(*d) for d in state["disturbances"]],
             last_disturbance=Disturbance(*last) if last else None,
-            standing=Standings.of_state(state["standing"], state.get("stuck", ())),
+            standing=Standings.of_state(state["standing"], state["stuck"]),
             held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
-            ownerless={(t, b, q): at for t, b, q, at in state["ownerless"]},
-            shown={(t, b, q): (client_id, at) for t, b, q, client_id, at in state.get("shown", ())},
-            lapsed={(t, b, q): client_id for t, b, q, client_id in state.get("lapsed", ())},
-            slow={(t, b, q): (begin, end) for t, b, q, begin, end in state.get("slow", ())},
             unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
-            new_queues={(t, b, q): at for t, b, q, at in state["new_queues"]},
-            remade=dict(state.get("remade", {})),
-            absence=Absence.of_state(state.get("absence", {})),
-            by_hand=dict(state.get("by_hand", {})),
-            unheard=dict(state.get("unheard", {})),
-            lost_at=state.get("lost_at", 0),
-            twice=_twice(state.get("twice", ())),
-            relived=dict(state.get("relived", {})),
-            newcomers=dict(state.get("newcomers", {})),
-            offsets=OffsetMarks.of_state(state.get("offsets", ())),
-            peopled_at=state.get("peopled_at", 0),
-            empty_since=state.get("empty_since", 0),
-            diverged=state.get("diverged", False),
+            absence=Absence.of_state(state["absence"]),
+            twice=_twice(state["twice"]),
+            offsets=OffsetMarks.of_state(state["offsets"]),
         )
+
+
+# What the state holds as it is, and what of that earlier releases did not write; what it holds by queue.
+_PLAIN = ("rounds_read", "read_at", "last_at", "progress_at", "members", "starts", "subscriptions", "silent", "missing")
+_PLAIN_LATER = (
+    "ordered", "unheard", "lost_at", "relived", "newcomers", "remade", "by_hand", "peopled_at", "empty_since",
+    "diverged",
+)  # fmt: skip
+_OF_QUEUES = ("ownerless", "new_queues", "shown", "lapsed", "slow")
+
+
+def _rows(by_queue: Mapping[TopicQueue, Any]) -> list[list[Any]]:
+    return [[*queue, *(of if isinstance(of, tuple) else (of,))] for queue, of in sorted(by_queue.items())]
+
+
+def _by_queue(rows: Iterable[list[Any]]) -> dict[TopicQueue, Any]:
+    return {(t, b, q): of[0] if len(of) == 1 else tuple(of) for t, b, q, *of in rows}
 
 
 def _own(read: Read) -> list[Any]:

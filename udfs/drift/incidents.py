@@ -27,14 +27,8 @@ from hindsight.udfs.drift.disturbances import Disturbance, Grace
 from hindsight.udfs.drift.finding import SEVERITIES, Finding, Subject, begun
 from hindsight.udfs.drift.root_cause import UNEXPLAINED, Cause
 
-SUPPRESSED, PENDING, OPEN, CLEARING, RESOLVED, FLAPPING = (
-    "SUPPRESSED",
-    "PENDING",
-    "OPEN",
-    "CLEARING",
-    "RESOLVED",
-    "FLAPPING",
-)
+SUPPRESSED, PENDING, OPEN = "SUPPRESSED", "PENDING", "OPEN"
+CLEARING, RESOLVED, FLAPPING = "CLEARING", "RESOLVED", "FLAPPING"
 _MOST_MESSAGES = 2**63 - 1
 
 
@@ -231,19 +225,13 @@ class Ledger:
     def _take(self, at: int, one: Seen) -> Track:
         finding, track = one.finding, self.followed(one.subject, one.about)
         since = min(at, finding.since or finding.captured_at or at)
+        code, severity, sentence, trust = finding.code, finding.severity, finding.sentence, finding.trust
         if track is None:
-            track = Track(
-                finding.code, finding.kind, finding.severity, finding.trust, finding.sentence, since, at, at, []
-            )
+            track = Track(code, finding.kind, severity, trust, sentence, since, at, at, [])
             track.offset_at_first = one.broker_offset
             self.tracks[one.subject] = track
-        track.code, track.kind, track.severity, track.trust = (
-            finding.code,
-            finding.kind,
-            finding.severity,
-            finding.trust,
-        )
-        track.sentence = finding.sentence
+        track.code, track.kind, track.severity = code, finding.kind, severity
+        track.trust, track.sentence = trust, sentence
         track.since = min(track.since, since) if track.is_true else since
         track.last_true_at = at
         track.causes, track.about = list(one.causes), list(one.about)
@@ -330,15 +318,9 @@ class Ledger:
         first = incident.attached.get(one.subject)
         # What was certain once is not taken back by a round that saw less.
         code, trust = (first.code, first.trust) if first and first.trust == "certain" else (track.code, track.trust)
+        since = first.first_seen_at if first else track.first_seen_at
         incident.attached[one.subject] = Attached(
-            one.subject,
-            code,
-            track.kind,
-            track.severity,
-            trust,
-            first.first_seen_at if first else track.first_seen_at,
-            at,
-            True,
+            one.subject, code, track.kind, track.severity, trust, since, last_seen_at=at, is_open=True
         )
         incident.first_seen_at = min(incident.first_seen_at, track.first_seen_at)
         incident.ordered = incident.ordered or one.ordered
@@ -378,12 +360,9 @@ class Ledger:
         names = (self.group[2], *(s.client_id or "" for s in self.tracks))
         incident.cause_sentence = _joined(own[:3], names) or incident.cause_sentence
         incident.worst_sentence = _joined(rest[:1], names)
-        lags = [t.lag_now for _, t in tracks if t.lag_now is not None]
-        at_open = [t.lag_at_open for _, t in tracks if t.lag_at_open is not None]
-        accrued = [t.accrued for _, t in tracks if t.accrued is not None]
-        incident.lag_now = _total(lags)
-        incident.lag_at_open = _total(at_open)
-        incident.accrued = _total(accrued)
+        incident.lag_now = _total([t.lag_now for _, t in tracks])
+        incident.lag_at_open = _total([t.lag_at_open for _, t in tracks])
+        incident.accrued = _total([t.accrued for _, t in tracks])
 
     def _forget(self, round_number: int) -> None:
         """Finish incidents that have been resolved so long that a new opening is another incident."""
@@ -448,8 +427,9 @@ def _rank(subject: Subject, track: Track) -> tuple[Any, ...]:
     return SEVERITIES.index(track.severity), track.first_seen_at, subject_text(subject)
 
 
-def _total(messages: Sequence[int]) -> int | None:
+def _total(of_tracks: Sequence[int | None]) -> int | None:
     """The sum, or None of nothing; held to what a column of longs takes: sums of offsets made up may lie beyond."""
+    messages = [count for count in of_tracks if count is not None]
     return min(max(sum(messages), -_MOST_MESSAGES), _MOST_MESSAGES) if messages else None
 
 

@@ -30,7 +30,6 @@ def offset_rewound(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     Kind NOT_COMMITTED: it reads as 0 or less, as where the broker has no offset of the group any more. A queue that two
     processes hold is left out: each commits its own offset.
     """
-    del timing
     for queue, mark in _speaking(group):
         back = mark.back
         if back is None or not back.confirmed or _is_shared(group, queue):
@@ -57,7 +56,6 @@ def offset_jumped(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     Possible only: a proxy's clients are in no broker's list. Of a group that consumes, no reading tells a skip from a
     catching up: a slave may hand out what its master does not count.
     """
-    del timing
     for queue, mark in _speaking(group):
         ahead = mark.ahead
         if ahead is None or not ahead.confirmed or group.past.peopled_at >= ahead.stood_at:
@@ -122,7 +120,6 @@ def end_went_back(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             since=ended.at,
             assumptions=() if made_anew else (_SLAVE,),
         )
-    del timing
 
 
 def _is_made_anew(group: GroupRound, topic: str) -> bool:
@@ -135,7 +132,6 @@ def _is_made_anew(group: GroupRound, topic: str) -> bool:
 
 def messages_lost(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """The broker has deleted messages that the group has not read: its offset lies before the first that is there."""
-    del timing
     for queue, mark in _speaking(group):
         if mark.lost:
             yield _of_queue(
@@ -156,7 +152,6 @@ def messages_at_risk(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     Possible only: a broker deletes at its hour, or when its disk is full. The pace is that of the time between its last
     two deletions; before two were seen it is told of a group that stands still alone.
     """
-    del timing
     for queue, mark in _speaking(group):
         told = mark.deleting
         if told is None or not mark.at_risk:
@@ -179,7 +174,6 @@ def queue_lags_alone(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     None of the others is, two at least. It has one owner, without whom it is another finding, and was not set back.
     """
-    del timing
     if group.message_model == BROADCASTING:
         return
     for queue in _behind_alone(group):

@@ -130,7 +130,6 @@ def _unserved_unread(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 def orphan_by_design(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """MACHINE_ROOM leaves the queue out, or CONFIG lists it nowhere, and nobody shows it."""
-    del timing
     for topic in group.judged_topics():
         for queue in topic.queues or ():
             if topic.owners.get(queue) or not left_out(group, topic, queue):
@@ -152,7 +151,6 @@ def double_owned(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
     Two processes under one client id hold what that id holds: both compute the same share. Only one of them was read.
     """
-    del timing
     if group.message_model == BROADCASTING or group.shared:
         return
     channels = {c: max(2, group.members.count(c)) for c in group.duplicates}
@@ -184,7 +182,6 @@ def double_owned(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 def wrong_owner(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """One client holds a queue that neither the group's rule nor anybody's own rule gives it, now or a round before."""
-    del timing
     if group.message_model == BROADCASTING or not group.by_rule:
         return
     for topic in group.judged_topics():

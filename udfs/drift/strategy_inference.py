@@ -9,7 +9,7 @@ queues, and who assigns by hand follows no strategy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,93 +129,38 @@ class Inference:
 
 def scope_reasons(group: GroupRound) -> dict[str, str]:
     """By topic the first reason that holds; a topic to which the rules apply is not in it."""
-    found = {}
-    for topic in group.topics:
-        reason = next((said for reason in _REASONS if (said := reason(group, topic)) is not None), None)
-        if reason is not None:
-            found[topic.topic] = reason
-    return found
+    reasons = ((topic.topic, next(_reasons(group, topic), None)) for topic in group.topics)
+    return {topic: reason for topic, reason in reasons if reason is not None}
 
 
-def _asked_through_proxy(group: GroupRound, topic: TopicRound) -> str | None:
-    """The proxy supports neither running infos nor offsets, and knows its own clients only."""
-    if not group.through_proxy:
-        return None
-    return "a proxy was asked: it does not say what its clients hold, nor who is connected to the brokers"
+def _reasons(group: GroupRound, topic: TopicRound) -> Iterator[str]:
+    if topic.topic in group.lite_parents:  # 5.4 on: brokers hand their messages to clients
+        yield f"the group consumes Lite topics of {topic.topic}: brokers hand them out, and no rule says whose one is"
+    if group.through_proxy:  # it supports neither running infos nor offsets, and knows its own clients only
+        yield "a proxy was asked: it does not say what its clients hold, nor who is connected to the brokers"
+    if group.served_by_proxy:  # gRPC clients hold no queue; whether others count them depends on the proxy's mode
+        served = some(group.served_by_proxy)
+        yield f"{served} are gRPC clients: a proxy hands them messages, and no rule says whose a queue is"
+    if group.listed and not group.members:  # CODE 206 says that nobody is connected there, down or behind a proxy
+        asked = sorted({listing.broker_name for listing in group.listings if listing.broker_name})
+        where = f"to {some(asked)}" if asked else "to the broker that was asked"
+        yield f"nobody is connected {where}: consumers behind a proxy are not the brokers' to know"
+    if group.is_unknown_here:  # where to ask for a group's members is found by its retry topic
+        yield "the group has no retry topic: no consumer of it was ever connected to a broker itself"
+    yield from _reasons_of_queues(group, topic)
 
 
-def _lite(group: GroupRound, topic: TopicRound) -> str | None:
-    """Lite topics, 5.4 on: brokers hand their messages to clients, and who consumes one is no question of queues."""
-    if topic.topic not in group.lite_parents:
-        return None
-    return f"the group consumes Lite topics of {topic.topic}: brokers hand them out, and no rule says whose one is"
-
-
-def _served_by_proxy(group: GroupRound, topic: TopicRound) -> str | None:
-    """gRPC clients are handed messages, and hold no queue; whether others count them depends on the proxy's mode."""
-    served = group.served_by_proxy
-    if not served:
-        return None
-    return f"{some(served)} are gRPC clients: a proxy hands them messages, and no rule says whose a queue is"
-
-
-def _nobody_connected(group: GroupRound, topic: TopicRound) -> str | None:
-    """CODE 206 says that nobody is connected there, be the group down or behind a proxy."""
-    if not group.listed or group.members:
-        return None
-    asked = sorted({listing.broker_name for listing in group.listings if listing.broker_name})
-    where = f"to {some(asked)}" if asked else "to the broker that was asked"
-    return f"nobody is connected {where}: consumers behind a proxy are not the brokers' to know"
-
-
-def _no_retry_topic(group: GroupRound, topic: TopicRound) -> str | None:
-    """Where to ask for a group's members is found by its retry topic."""
-    if not group.is_unknown_here:
-        return None
-    return "the group has no retry topic: no consumer of it was ever connected to a broker itself"
-
-
-def _broker_assigns(group: GroupRound, topic: TopicRound) -> str | None:
-    """POP: several members may be given one queue; what each is given must be known."""
-    if not group.shared or topic.handed is not None:
-        return None
-    why = f"; {topic.not_handed}" if topic.not_handed else ""
-    return f"the broker assigns the queues: members may share them{why}"
-
-
-def _not_shown(group: GroupRound, topic: TopicRound) -> str | None:
-    """DefaultMQPullConsumer, and DefaultLitePullConsumer before 5.1.1, leave mqTable empty."""
-    opaque = tuple(c for c in group.opaque if topic.handed is None or group.kind_of(c) != POP)
-    return f"{some(opaque)} do not show which queues they hold" if opaque else None
-
-
-def _by_hand(group: GroupRound, topic: TopicRound) -> str | None:
-    """DefaultLitePullConsumer#assign: the application itself divides the queues."""
-    return (
-        f"{some(group.by_hand)} choose their queues by hand: no strategy says whose each is" if group.by_hand else None
-    )
-
-
-def _physical_queues_seen(group: GroupRound, topic: TopicRound) -> str | None:
-    """Clients before 5.0 share the real queues of a static topic, those since then its logical ones."""
-    older = group.see_physical_queues if topic.is_logical else ()
-    return f"{some(older)} do not know the logical queues of a static topic" if older else None
-
-
-def _routes_differ(group: GroupRound, topic: TopicRound) -> str | None:
-    """Which queues there are depends on the name server that a client asks."""
-    return "the name servers tell different routes" if topic.routes_differ else None
-
-
-_REASONS: Sequence[Callable[[GroupRound, TopicRound], str | None]] = (
-    _lite,
-    _asked_through_proxy,
-    _served_by_proxy,
-    _nobody_connected,
-    _no_retry_topic,
-    _broker_assigns,
-    _not_shown,
-    _by_hand,
-    _physical_queues_seen,
-    _routes_differ,
-)
+def _reasons_of_queues(group: GroupRound, topic: TopicRound) -> Iterator[str]:
+    if group.shared and topic.handed is None:  # POP: what each of several members is given must be known
+        why = f"; {topic.not_handed}" if topic.not_handed else ""
+        yield f"the broker assigns the queues: members may share them{why}"
+    # DefaultMQPullConsumer, and DefaultLitePullConsumer before 5.1.1, leave mqTable empty.
+    if opaque := tuple(c for c in group.opaque if topic.handed is None or group.kind_of(c) != POP):
+        yield f"{some(opaque)} do not show which queues they hold"
+    if group.by_hand:  # DefaultLitePullConsumer#assign: the application itself divides the queues
+        yield f"{some(group.by_hand)} choose their queues by hand: no strategy says whose each is"
+    # Clients before 5.0 share the real queues of a static topic, those since then its logical ones.
+    if topic.is_logical and group.see_physical_queues:
+        yield f"{some(group.see_physical_queues)} do not know the logical queues of a static topic"
+    if topic.routes_differ:  # which queues there are depends on the name server that a client asks
+        yield "the name servers tell different routes"
