@@ -137,7 +137,7 @@ class BrokerAssignments:
 
     def _handed(self, topic: TopicFacts, until: int) -> Handed:
         _, collector, consumer_group = self._key
-        brokers = (topic.route.told.route_brokers if topic.route else None) or ()
+        brokers = (topic.route.route_brokers if topic.route else None) or ()
         asked = self._modes.of(topic.topic, consumer_group, collector, brokers, until)
         name = topic.number, asked
         if name not in self._known:

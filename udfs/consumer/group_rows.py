@@ -21,7 +21,7 @@ from hindsight.udfs.clients.client_kinds import OTHER_CLASS
 from hindsight.udfs.consumer.broker_assignment import taken_by
 from hindsight.udfs.consumer.expected_allocation import MemberRule, Shares, claimants_of
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING
+from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, views_asked
 from hindsight.udfs.consumer.mixed_clients import Lists, resolved
 from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.round_facts import (
@@ -232,8 +232,9 @@ def claimants(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> Mapping[Q
     given = topic["shares"].claimants if topic["shares"] is not None else {}
     if not narrowed or not given:
         return given
-    lists = _lists(topic, row)
-    taken = claimants_of(lists.strategy, lists.parameters, lists.mq_all, _views(topic, row), narrowed)
+    lists, views = _lists(topic, row), views_asked(row["broker_views"] or (), topic["route_brokers"] or None)
+    views = views if len(views) > 1 else [lists.members]
+    taken = claimants_of(lists.strategy, lists.parameters, lists.mq_all, views, narrowed)
     own, names = dict(zip(lists.queues, taken, strict=True)), frozenset(rule.client_id for rule in narrowed)
     return {queue: (claims - names) | frozenset(own[queue]) for queue, claims in given.items()}
 
@@ -245,16 +246,6 @@ def _is_open(rule: MemberRule) -> bool:
 def _lists(topic: Row, row: Row) -> Lists:
     queues, members = topic["shares"].queues, tuple(row["members"])
     return Lists(topic["topic"], queues, members, topic["strategy"] or "AVG", topic["strategy_parameters"] or "")
-
-
-def _views(topic: Row, row: Row) -> list[tuple[str, ...]]:
-    """The member lists of the brokers that the topic's clients may ask, where they differ."""
-    views = {
-        tuple(view["members"])
-        for view in row["broker_views"] or ()
-        if view["members"] and (not topic["route_brokers"] or view["broker_name"] in (None, *topic["route_brokers"]))
-    }
-    return sorted(views) if len(views) > 1 else [tuple(row["members"])]
 
 
 def _held(owners: OwnersByTopic) -> dict[str, dict[str, frozenset[Queue]]]:

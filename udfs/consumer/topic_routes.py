@@ -60,6 +60,7 @@ class TopicRoute(NamedTuple):
         queue_kind: ``logical`` for a static topic, which has one broker here, the mock one of its logical queues.
         hosts: on which real brokers these lie.
         route_brokers: the real brokers.
+        number: equal for routes of a bucket that tell the same.
     """
 
     error: str | None
@@ -70,6 +71,7 @@ class TopicRoute(NamedTuple):
     queue_kind: str | None
     hosts: list[dict[str, Any]] | None
     route_brokers: list[str] | None
+    number: int = 0
 
 
 class _View(NamedTuple):
@@ -210,13 +212,6 @@ _TOLD = (
 _DAY_US = 86_400_000_000
 
 
-class Route(NamedTuple):
-    """A topic's route, and a number for what it tells: equal for equal routes."""
-
-    number: int
-    told: TopicRoute
-
-
 class RoutedTopics:
     """The routes of topics, by round."""
 
@@ -233,14 +228,14 @@ class RoutedTopics:
         self._routes = rows_of_rounds(routes, "topic", ("captured_at", "name_server", "broker_name"))
         self._shows = _ordered(self._captures, _READ)
         self._told = _ordered(self._routes, _TOLD)
-        self._by_hash: dict[tuple[int, int], Route] = {}
+        self._by_hash: dict[tuple[int, int], TopicRoute] = {}
         self._numbers: dict[str, int] = {}
 
     def is_collected(self, topic: str, collector: str, round_us: int) -> bool:
         """Whether a collector asked for the topic's route on the date of a round."""
         return (topic, collector, round_us // _DAY_US) in self._collected
 
-    def of(self, topic: str, collector: str, round_us: int) -> Route | None:
+    def of(self, topic: str, collector: str, round_us: int) -> TopicRoute | None:
         """The route of a topic in a round, epoch us; None: it was not asked for."""
         key = (topic, collector, round_us)
         place = self._captures.place_of.get(key)
@@ -251,7 +246,7 @@ class RoutedTopics:
         if shows not in self._by_hash:
             read = topic_route(self._captures.of(key).to_pylist(), self._routes.of(key).to_pylist())
             content = repr((read._replace(queues=None), read.queues and read.queues.list_hash))
-            self._by_hash[shows] = Route(self._numbers.setdefault(content, len(self._numbers)), read)
+            self._by_hash[shows] = read._replace(number=self._numbers.setdefault(content, len(self._numbers)))
         return self._by_hash[shows]
 
     def evidence(self, topic: str, collector: str, round_us: int) -> str | None:

@@ -30,8 +30,8 @@ from hindsight.udfs.consumer.offset_marks import Readings
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
 from hindsight.udfs.consumer.rows_of_rounds import EPOCH, RoundKey, instant
-from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, Inputs, JudgedTopic, TopicFacts, verdict
-from hindsight.udfs.consumer.topic_routes import Route
+from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, JudgedTopic, TopicFacts, verdict
+from hindsight.udfs.consumer.topic_routes import TopicRoute
 from hindsight.udfs.groups.group_walk import (
     DRIFT,
     SCOPE,
@@ -274,13 +274,12 @@ class GroupFold:
         return self._consumed[reading[1]]
 
     def _topic(
-        self, topic: str, at: int, facts: GroupFacts, rules: tuple[int, Rules], route: Route | None
+        self, topic: str, at: int, facts: GroupFacts, rules: tuple[int, Rules], route: TopicRoute | None
     ) -> TopicFacts:
         is_collected = self._recorded.routes.is_collected(topic, self.key[1], at)
         key = topic, facts.number, rules[0], route and route.number, is_collected
         if key not in self._topics:
-            inputs = Inputs(topic, route and route.told, is_collected, facts.listed, facts.reads)
-            made = TopicFacts(next(self._number), inputs, facts, rules[1], route)
+            made = TopicFacts(next(self._number), topic, facts, rules[1], route, is_route_collected=is_collected)
             if made.can_expect:
                 self._expect(made)
             _keep(self._topics, key, made, most=_MOST_KEPT * 16)
