@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,17 +33,6 @@ _OFFSETS = ("broker_offset", "consumer_offset")
 LAG = (*_QUEUE, "captured_at", *_OFFSETS, "broker_asked", "consume_tps")
 POPPED = ("client_id", *_QUEUE)
 _FAR = 1 << 62
-_NO_ROWS = slice(0, 0)
-
-
-class Held(Protocol):
-    """Queues that rounds show, or would show."""
-
-    def topics(self, rows: slice) -> list[str]:
-        """The topics of some rows, each once."""
-
-    def by_topic(self, rows: slice) -> OwnersByTopic:
-        """The owners that some rows show."""
 
 
 class Owned(NamedTuple):
@@ -52,20 +42,14 @@ class Owned(NamedTuple):
         shows: equal where two rounds show the same.
         oldest: when the queue pulled from least recently was, and, of those with messages waiting, the one consumed
             least recently; epoch us, None: there is none.
+        by_topic: gives the owners of each queue.
+        topics: gives the topics of these queues, each once.
     """
 
     shows: tuple[int, int] = (0, 0)
     oldest: tuple[int | None, int | None] = (None, None)
-    of: Held | None = None
-    rows: slice = _NO_ROWS
-
-    def topics(self) -> list[str]:
-        """The topics of these queues, each once."""
-        return [] if self.of is None else self.of.topics(self.rows)
-
-    def by_topic(self) -> OwnersByTopic:
-        """The owners of each queue."""
-        return {} if self.of is None else self.of.by_topic(self.rows)
+    by_topic: Callable[[], OwnersByTopic] = dict
+    topics: Callable[[], list[str]] = list
 
 
 class OwnedQueues:
@@ -107,13 +91,13 @@ class OwnedQueues:
             return Owned()
         start, end = int(self._starts[place]), int(self._ends[place])
         pulled, consumed = (None if at[place] == _FAR else int(at[place]) for at in (self._pulled, self._consumed))
-        return Owned((end - start, int(self._shows[place])), (pulled, consumed), self, slice(start, end))
+        shows, rows = (end - start, int(self._shows[place])), slice(start, end)
+        return Owned(shows, (pulled, consumed), partial(self._by_topic, rows), partial(self._topics, rows))
 
-    def topics(self, rows: slice) -> list[str]:
-        """The topics of some rows, each once."""
+    def _topics(self, rows: slice) -> list[str]:
         return list(dict.fromkeys(self._told["topic"].of(rows)))
 
-    def by_topic(self, rows: slice) -> OwnersByTopic:
+    def _by_topic(self, rows: slice) -> OwnersByTopic:
         """The owners that some rows show; instants are epoch ms."""
         found: dict[str, dict[Queue, tuple[Owner, ...]]] = {}
         told = [self._told[name].of(rows) for name in OWNER[:5]]

@@ -89,7 +89,7 @@ class GroupFold:
         """
         self.key, self._recorded, self._told, self._settings = key, recorded, told, settings
         _, collector, consumer_group = key
-        self._rounds = recorded.rounds.get((consumer_group, collector), ())
+        self.rounds = recorded.rounds.get((consumer_group, collector), ())
         self._next = 0
         self._history = None if opening is None else opened(key, opening, settings.walk)
         self._readings = recorded.readings.get((consumer_group, collector), ())
@@ -136,7 +136,7 @@ class GroupFold:
         return self._assigning.is_open
 
     def _member_events(self) -> dict[int, list[dict[str, Any]]]:
-        ends = [(int(self._recorded.captured.at[place]), at) for at, place in self._rounds]
+        ends = [(int(self._recorded.captured.at[place]), at) for at, place in self.rounds]
         return member_events(ends, self._told.events or (), lookback_s=self._settings.lookback_s)
 
     def walk(
@@ -152,10 +152,10 @@ class GroupFold:
         They come by kind, those of the walk as dicts, ``JudgedTopic`` as it is; ``owned`` and
         ``popped`` are the queues of these rounds, ``day`` is theirs if they are to be judged: from ``from_us`` on.
         """
-        while self._next < len(self._rounds) and self._rounds[self._next][0] < until_us:
-            at, place = self._rounds[self._next]
+        while self._next < len(self.rounds) and self.rounds[self._next][0] < until_us:
+            at, place = self.rounds[self._next]
             self._next += 1
-            brought = self._together(at, place, owned, popped)
+            brought = self.together(at, place, owned, popped)
             if day is not None and at // _DAY_US == (day - EPOCH.date()).days and at >= from_us:
                 yield from self._judged(brought, day)
                 yield from self._shared(brought)
@@ -166,14 +166,6 @@ class GroupFold:
         self._shares.pass_by(at)
         until = max(int(captured.read_until[place]), int(captured.swept_until[place]))
         self.read_until, self.longest = max(self.read_until, until), max(self.longest, until - at)
-
-    def places(self) -> dict[int, int]:
-        """The place of each round among those that were captured, by its instant, epoch us."""
-        return dict(self._rounds)
-
-    def brought_together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> Round:
-        """A round for who asks what it shows, and does not walk; they are asked for in order."""
-        return self._together(at, place, owned, popped)
 
     def close(self, day: date, *, is_last: bool) -> Iterator[tuple[str, Any]]:
         """Rows that the end of a date gives."""
@@ -186,7 +178,8 @@ class GroupFold:
         yield from ((ASSIGNMENT, place | row) for row in self._assigning.close())
         yield from close(self._history, {**place, "is_last": is_last}, self._settings.walk)
 
-    def _together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> Round:
+    def together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> Round:
+        """A round, and all that follows from what it shows; rounds are asked for in order."""
         key = (self.key[2], self.key[1], at)
         captured, held = self._recorded.captured, owned.of(key)
         facts, is_read = self._facts_of(at, place)
@@ -226,11 +219,9 @@ class GroupFold:
     def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
         key = facts.number, self._told.shown.changes_until(read_until)
         if key not in self._rules:
-            rules = Rules()
-            if facts.listed is not None:
-                told, listed = self._told, facts.listed
-                shown, own = told.shown, (told.setting, told.declared)
-                rules = member_rules(listed.connections, facts.reads.reads, shown, read_until, *own)
+            connections, told = facts.listed.connections if facts.listed else (), self._told
+            own = told.shown, read_until, told.setting, told.declared
+            rules = member_rules(connections, facts.reads.reads, *own)
             _keep(self._rules, key, (next(self._number), rules))
         return self._rules[key]
 
