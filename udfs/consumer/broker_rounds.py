@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS
@@ -18,10 +17,10 @@ from hindsight.udfs.consumer.broker_assignment import (
 )
 from hindsight.udfs.consumer.owned_queues import Owned
 from hindsight.udfs.consumer.round_facts import Share
+from hindsight.udfs.consumer.rows_of_rounds import instant
 from hindsight.udfs.consumer.topic_facts import TopicFacts
 
 ASSIGNMENT = "assignment"  # the kind of rows of ``broker_assignment``
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_KEPT = 256
 
 
@@ -194,8 +193,8 @@ class BrokerAssignments:
             yield {
                 "topic": topic,
                 "client_id": client_id,
-                "from_at": _EPOCH + timedelta(microseconds=one.from_us),
-                "until_at": _EPOCH + timedelta(microseconds=one.until_us),
+                "from_at": instant(one.from_us),
+                "until_at": instant(one.until_us),
                 "rounds": one.rounds,
                 "handed_out": None if shares is None else _queues(shares),
                 "taken": None if shown is None else _queues(frozenset({shown})),

@@ -21,8 +21,10 @@ from hindsight.udfs.clients.client_kinds import GRPC, GRPC_CLIENT_ID, OTHER, REM
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
 from hindsight.udfs.consumer.round_reads import OF_GROUPS
 from hindsight.udfs.consumer.rows_of_rounds import (
+    FAR,
     NEVER,
     RowsOfRounds,
+    differs,
     is_true,
     microseconds,
     ranks,
@@ -53,7 +55,6 @@ _SHOWN = (
     "client_kind", "member_ids", "subscriptions",
 )  # fmt: skip
 _CONNECTED = ("client_id", "broker_name", "address", "language", "client_version", "client_kind", "message_model")
-_FAR = 1 << 62
 
 
 def rounds_of_runs(captures: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -313,7 +314,7 @@ def captured_rounds(captures: pa.Table, connections: pa.Table) -> CapturedRounds
     of_members = _is_in(rows, "kind", OF_MEMBERS) | _is_in(rows, "consumer_group", (REVIVE_GROUP,))
     answered = of_members & is_true(rows, "answered")
     last = np.maximum.reduceat(np.where(answered, end, NEVER), starts)
-    first = np.minimum.reduceat(np.where(answered, begin, _FAR), starts)
+    first = np.minimum.reduceat(np.where(answered, begin, FAR), starts)
     return CapturedRounds(
         sorted_captures,
         sorted_connections,
@@ -361,9 +362,7 @@ def _shows(captures: RowsOfRounds, connections: RowsOfRounds) -> HashArray:
 
 def _places(numbers: IntArray) -> IntArray:
     """The place of each among the equal ones beside it; equal ones stand together."""
-    if not len(numbers):
-        return numbers
-    begins = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    begins = np.flatnonzero(differs(numbers))
     return np.arange(len(numbers)) - np.repeat(begins, np.diff(np.append(begins, len(numbers))))
 
 
@@ -408,11 +407,10 @@ def _asked_twice(captures: RowsOfRounds, repeats: BoolArray) -> BoolArray:
     is_list, is_info = _is_in(rows, "kind", (LISTING, ID_LIST)), _is_in(rows, "kind", (INFO,))
     place = pa.table({"name": pc.coalesce(whole(rows, "broker_name"), whole(rows, "name_server"), "")})
     whom = np.where(is_list, ranks(place, "name"), ranks(rows, "client_id"))
-    question = np.stack([captures.numbers(), is_list + 2 * (is_info | repeats), whom], axis=1)
-    order = np.lexsort(question.T[::-1])
-    again = np.zeros(len(order), np.bool_)
-    same = (question[order][1:] == question[order][:-1]).all(axis=1)
-    again[order[1:]] = same & (is_list | is_info)[order[1:]]
+    question = captures.numbers(), is_list + 2 * (is_info | repeats), whom
+    order = np.lexsort(question[::-1])
+    again: BoolArray = is_list | is_info
+    again[order] &= ~differs(*(column[order] for column in question))
     return again
 
 

@@ -14,9 +14,11 @@ from hindsight.udfs.consumer.offset_marks import NO_READINGS, Readings
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
 from hindsight.udfs.consumer.rows_of_rounds import (
+    FAR,
     NEVER,
     RoundKey,
     RowsOfRounds,
+    differs,
     is_true,
     microseconds,
     ranks,
@@ -32,7 +34,6 @@ _HELD = OWNER[:5]
 _OFFSETS = ("broker_offset", "consumer_offset")
 LAG = (*_QUEUE, "captured_at", *_OFFSETS, "broker_asked", "consume_tps")
 POPPED = ("client_id", *_QUEUE)
-_FAR = 1 << 62
 
 
 class Owned(NamedTuple):
@@ -58,13 +59,14 @@ class OwnedQueues:
     def __init__(self, ownership: pa.Table) -> None:
         """``ownership``: rows of ``queue_ownership``."""
         every = rows_of_rounds(ownership, "consumer_group", ("client_id", "broker_name", "queue_id"))
-        at, begins = microseconds(every.rows, "captured_at"), _clients(every)
+        at = microseconds(every.rows, "captured_at")
+        begins = np.flatnonzero(differs(ranks(every.rows, "client_id"), every.numbers()))  # of each client of a round
         last = np.maximum.reduceat(at, begins) if len(begins) else at
         sizes = np.diff(np.append(begins, len(at)))
         kept = (at == np.repeat(last, sizes)) & ~is_true(every.rows, "dropped")
         self._rows = every.rows.filter(pa.array(kept))
         number = every.numbers()[kept]
-        self._starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if len(number) else number
+        self._starts = np.flatnonzero(differs(number))
         key_of = list(every.place_of)
         self._place_of = {key_of[int(n)]: place for place, n in enumerate(number[self._starts])}
         self._ends = np.append(self._starts[1:], len(number))
@@ -80,8 +82,8 @@ class OwnedQueues:
         pulled, consumed = (microseconds(rows, name) for name in ("last_pull_at", "last_consume_at"))
         return (
             sums(mixed(value_hashes(rows, _HELD)), starts),
-            np.minimum.reduceat(np.where(pulled == NEVER, _FAR, pulled), starts),
-            np.minimum.reduceat(np.where((consumed == NEVER) | ~waiting, _FAR, consumed), starts),
+            np.minimum.reduceat(np.where(pulled == NEVER, FAR, pulled), starts),
+            np.minimum.reduceat(np.where((consumed == NEVER) | ~waiting, FAR, consumed), starts),
         )
 
     def of(self, key: RoundKey) -> Owned:
@@ -90,7 +92,7 @@ class OwnedQueues:
         if place is None:
             return Owned()
         start, end = int(self._starts[place]), int(self._ends[place])
-        pulled, consumed = (None if at[place] == _FAR else int(at[place]) for at in (self._pulled, self._consumed))
+        pulled, consumed = (None if at[place] == FAR else int(at[place]) for at in (self._pulled, self._consumed))
         shows, rows = (end - start, int(self._shows[place])), slice(start, end)
         return Owned(shows, (pulled, consumed), partial(self._by_topic, rows), partial(self._topics, rows))
 
@@ -139,14 +141,6 @@ NOTHING_POPPED = PoppedQueues(
 )
 
 
-def _clients(every: RowsOfRounds) -> IntArray:
-    """Where the rows of each client of a round begin."""
-    if not every.rows.num_rows:
-        return np.zeros(0, np.int64)
-    client, number = ranks(every.rows, "client_id"), every.numbers()
-    return np.flatnonzero(np.append(True, (client[1:] != client[:-1]) | (number[1:] != number[:-1])))
-
-
 class Lags:
     """Readings of offsets, by round; those that tell of the same queues as the one before share their lists."""
 
@@ -193,7 +187,7 @@ class Lags:
 def _as_before(rounds: RowsOfRounds, columns: Sequence[npt.NDArray[Any]]) -> BoolArray:
     """Which rounds have the same in columns, row by row, as the round that stands before."""
     sizes = np.diff(np.append(rounds.starts, rounds.rows.num_rows))
-    same: BoolArray = np.append(False, sizes[1:] == sizes[:-1])[: len(sizes)]
+    same = ~differs(sizes)
     before = np.arange(rounds.rows.num_rows) - np.repeat(np.where(same, sizes, 0), sizes)
     for column in columns if len(sizes) else ():
         same &= np.logical_and.reduceat(column == column[before], rounds.starts)

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.allocation import java_string_key
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
-from hindsight.udfs.consumer.rows_of_rounds import RowsOfRounds, microseconds, rows_of_rounds, with_evidence
+from hindsight.udfs.consumer.rows_of_rounds import (
+    DAY_US,
+    RowsOfRounds,
+    differs,
+    microseconds,
+    rows_of_rounds,
+    with_evidence,
+)
 from hindsight.udfs.limits.door_rules import MOST_QUEUES
 from hindsight.udfs.values.date_digests import digest
 from hindsight.udfs.values.row_hashes import BoolArray, HashArray, IntArray, chosen, mixed, sums, value_hashes, whole
@@ -209,7 +216,6 @@ _TOLD = (
     "name_server", "broker_name", "read_queue_nums", "perm", "logical_broker_name", "logical_queue_nums",
     "logical_queues",
 )  # fmt: skip
-_DAY_US = 86_400_000_000
 
 
 class RoutedTopics:
@@ -233,7 +239,7 @@ class RoutedTopics:
 
     def is_collected(self, topic: str, collector: str, round_us: int) -> bool:
         """Whether a collector asked for the topic's route on the date of a round."""
-        return (topic, collector, round_us // _DAY_US) in self._collected
+        return (topic, collector, round_us // DAY_US) in self._collected
 
     def of(self, topic: str, collector: str, round_us: int) -> TopicRoute | None:
         """The route of a topic in a round, epoch us; None: it was not asked for."""
@@ -259,7 +265,7 @@ class RoutedTopics:
 
 
 def _collected(captures: pa.Table) -> set[tuple[str, str, int]]:
-    days = pa.array(microseconds(captures, "round_at") // _DAY_US)
+    days = pa.array(microseconds(captures, "round_at") // DAY_US)
     each = captures.select(["topic", "collector"]).append_column("day", days)
     each = each.group_by(["topic", "collector", "day"]).aggregate([])
     return set(zip(*(each[name].to_pylist() for name in ("topic", "collector", "day")), strict=True))
@@ -270,8 +276,7 @@ def _ordered(of: RowsOfRounds, columns: tuple[str, ...]) -> HashArray:
     if not len(of.starts):
         return np.zeros(0, np.uint64)
     at, number = microseconds(of.rows, "captured_at"), of.numbers()
-    later = np.append(0, ((at[1:] != at[:-1]) & (number[1:] == number[:-1])).astype(np.int64))
-    step = np.cumsum(later)
+    step: IntArray = np.cumsum(differs(at) & ~differs(number))
     place = (step - step[of.starts][number]).astype(np.uint64)
     return sums(mixed(value_hashes(of.rows, columns) + mixed(place)), of.starts)
 

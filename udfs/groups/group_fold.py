@@ -29,7 +29,7 @@ from hindsight.udfs.consumer.member_rules import Rules, member_events, member_ru
 from hindsight.udfs.consumer.offset_marks import Readings
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
-from hindsight.udfs.consumer.rows_of_rounds import EPOCH, RoundKey, instant
+from hindsight.udfs.consumer.rows_of_rounds import DAY_US, EPOCH, RoundKey, instant
 from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, JudgedTopic, TopicFacts, verdict
 from hindsight.udfs.consumer.topic_routes import TopicRoute
 from hindsight.udfs.groups.group_walk import (
@@ -49,7 +49,6 @@ from hindsight.udfs.values.message_queues import is_system_topic, lite_parent
 
 K = TypeVar("K")
 V = TypeVar("V")
-_DAY_US = 86_400_000_000
 _S = 1_000_000  # microseconds
 JUDGED = "judged"  # what a fold gives beside the rows of the walk
 _MOST_KEPT = 64  # of what may be met again
@@ -156,7 +155,7 @@ class GroupFold:
             at, place = self.rounds[self._next]
             self._next += 1
             brought = self.together(at, place, owned, popped)
-            if day is not None and at // _DAY_US == (day - EPOCH.date()).days and at >= from_us:
+            if day is not None and at // DAY_US == (day - EPOCH.date()).days and at >= from_us:
                 yield from self._judged(brought, day)
                 yield from self._shared(brought)
             self._pass_by(at, place)
@@ -333,8 +332,8 @@ class GroupFold:
         events = self._events.get(round_us) if self._told.events is not None else None
         through_proxy = (collector, day) in self._recorded.asks_proxy
         shows = tuple(facts.number for facts, _ in brought.topics)
-        is_again = brought.reading is not None and self._last_reading == (round_us // _DAY_US, brought.reading[0])
-        self._last_reading = brought.reading and (round_us // _DAY_US, brought.reading[0])
+        is_again = brought.reading is not None and self._last_reading == (round_us // DAY_US, brought.reading[0])
+        self._last_reading = brought.reading and (round_us // DAY_US, brought.reading[0])
         pulled, consumed = brought.owned.oldest
         at = int(self._recorded.captured.at[brought.place])
         dead = self._recorded.ends.dead_letters(collector, self.key[2], at)
