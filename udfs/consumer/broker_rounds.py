@@ -41,11 +41,14 @@ def handed(number: int, topic: TopicFacts, asked: Asked) -> Handed:
     if asked.silent or not asked.modes:
         silent = ", ".join(asked.silent) or "the brokers"
         return Handed(number, None, f"message request mode: not known of {silent}")
-    lists = _lists(topic)
+    listed = topic.facts.listed
+    lists = {view["broker_name"]: tuple(view["members"]) for view in (listed.broker_views if listed else ())}
     unlisted = [name for name, _ in asked.modes if name not in lists and None not in lists]
     if unlisted or topic.queues is None:
         return Handed(number, None, f"consumer list of {', '.join(unlisted)}: not read" if unlisted else "no route")
-    strategies = {rule["client_id"] or "": _strategy(rule["strategy"]) for rule in topic.rules.members}
+    # A member that shows none asks by AVG, RocketMQ's default.
+    told = ((rule["client_id"] or "", rule["strategy"]) for rule in topic.rules.members)
+    strategies = {c: "AVG" if strategy is None else strategy.removeprefix(OTHER_CLASS) for c, strategy in told}
     others = [c for c, strategy in strategies.items() if strategy not in BROKER_STRATEGIES]
     if others:
         known = " and ".join(BROKER_STRATEGIES)
@@ -56,18 +59,6 @@ def handed(number: int, topic: TopicFacts, asked: Asked) -> Handed:
     if len(known_shares) < len(shares):
         return Handed(number, None, "a broker lists no member: it gives no answer")
     return Handed(number, known_shares)
-
-
-def _lists(topic: TopicFacts) -> dict[str | None, tuple[str, ...]]:
-    listed = topic.facts.listed
-    return {view["broker_name"]: tuple(view["members"]) for view in (listed.broker_views if listed else ())}
-
-
-def _strategy(told: str | None) -> str:
-    """Of a member that shows none: AVG, RocketMQ's default."""
-    if told is None:
-        return "AVG"
-    return told.removeprefix(OTHER_CLASS)
 
 
 class Assigned(NamedTuple):

@@ -83,17 +83,13 @@ class Shown:
         return self._strategies[client_id, source][place - 1] if place else None
 
 
-def _undeclared(_: str) -> Declared:
-    return Declared()
-
-
 def member_rules(
     connections: Iterable[Row],
     reads: Iterable[Row],
     shown: Shown,
     at: int,
     setting: Setting = _NOTHING,
-    declared: Callable[[str], Declared] = _undeclared,
+    declared: Callable[[str], Declared] = lambda _: Declared(),
 ) -> Rules:
     """The rules of one round, in which the group was read until ``at``.
 
@@ -141,7 +137,7 @@ _profile = lru_cache(maxsize=65_536)(profile_of_member)
 
 def _rule(client_id: str, profile: str | None, shown: Shown, at: int, configured: str | None) -> dict[str, str | None]:
     logged, info = shown.last(client_id, CLIENT_LOG, at), shown.last(client_id, RUNNING_INFO, at)
-    known = info if info is not None and _is_known(info) else None
+    known = info if info is not None and is_known(info) else None
     strategy: str | None
     source: str | None
     if has_no_choice(profile):
@@ -165,7 +161,7 @@ def _majority(
     sources: dict[str, str] = {}
     for rule in rules:
         value, source = rule[name], rule["source"]
-        if value is not None and _is_known(value):
+        if value is not None and is_known(value):
             counts[value] = counts.get(value, 0) + 1
             if source is not None:
                 sources[value] = min(source, sources.get(value, source))
@@ -174,7 +170,8 @@ def _majority(
     return first, None if first is None else sources.get(first)
 
 
-def _is_known(strategy: str) -> bool:
+def is_known(strategy: str) -> bool:
+    """Whether it is a strategy of RocketMQ's own; what an application's class does is not known."""
     return not strategy.startswith(OTHER_CLASS)
 
 
