@@ -65,7 +65,7 @@ def _topic_columns(topics: Sequence[TopicFacts], schema: pa.Schema) -> dict[str,
     plain: dict[str, list[Any]] = {
         "topic": [topic.topic for topic in topics],
         "message_model": [topic.facts.model for topic in topics],
-        "queue_kind": [topic.route and topic.route.told.queue_kind for topic in topics],
+        "queue_kind": [topic.route and topic.route.queue_kind for topic in topics],
         "member_list_hash": [topic.facts.list_hash for topic in topics],
         "queue_list_hash": [None if topic.queues is None else topic.queues.list_hash for topic in topics],
         "claims_hash": [topic.claims_hash for topic in topics],

@@ -63,12 +63,14 @@ def handed_out(
     found: dict[str, set[Share]] = {client_id: set() for client_id in strategies}
     kept = set()
     for broker in dict.fromkeys(one._replace(broker_name="") for one in brokers):
+        mode, share, balances = broker.mode
         for client_id, strategy in strategies.items():
-            share = _share(broker, client_id, strategy, mq_all)
-            if share is None:
+            own = mode, strategy, client_id, mq_all, broker.members
+            answer = query_assignment(*own, pop_share_queue_num=share, balances=balances)
+            if answer is None:
                 kept.add(client_id)
             else:
-                found[client_id].add(share)
+                found[client_id].add(frozenset((mode, queue.broker_name, queue.queue_id) for queue in answer))
     return {client_id: None if client_id in kept else frozenset(shares) for client_id, shares in found.items()}
 
 
@@ -84,14 +86,6 @@ def taken_by(
         if row["topic"] == topic:
             shown.setdefault(row["client_id"], set()).add((POP, row["broker_name"], row["queue_id"]))
     return {client_id: frozenset(given) for client_id, given in shown.items()}
-
-
-def _share(broker: AskedBroker, client_id: str, strategy: str, mq_all: Sequence[MessageQueue]) -> Share | None:
-    mode, share, balances = broker.mode
-    answer = query_assignment(
-        mode, strategy, client_id, mq_all, broker.members, pop_share_queue_num=share, balances=balances
-    )
-    return None if answer is None else frozenset((mode, queue.broker_name, queue.queue_id) for queue in answer)
 
 
 PULL, POP = "PULL", "POP"

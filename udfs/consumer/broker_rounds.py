@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS
@@ -18,10 +17,10 @@ from hindsight.udfs.consumer.broker_assignment import (
 )
 from hindsight.udfs.consumer.owned_queues import Owned
 from hindsight.udfs.consumer.round_facts import Share
+from hindsight.udfs.consumer.rows_of_rounds import instant
 from hindsight.udfs.consumer.topic_facts import TopicFacts
 
 ASSIGNMENT = "assignment"  # the kind of rows of ``broker_assignment``
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_KEPT = 256
 
 
@@ -42,11 +41,14 @@ def handed(number: int, topic: TopicFacts, asked: Asked) -> Handed:
     if asked.silent or not asked.modes:
         silent = ", ".join(asked.silent) or "the brokers"
         return Handed(number, None, f"message request mode: not known of {silent}")
-    lists = _lists(topic)
+    listed = topic.facts.listed
+    lists = {view["broker_name"]: tuple(view["members"]) for view in (listed.broker_views if listed else ())}
     unlisted = [name for name, _ in asked.modes if name not in lists and None not in lists]
     if unlisted or topic.queues is None:
         return Handed(number, None, f"consumer list of {', '.join(unlisted)}: not read" if unlisted else "no route")
-    strategies = {rule["client_id"] or "": _strategy(rule["strategy"]) for rule in topic.rules.members}
+    # A member that shows none asks by AVG, RocketMQ's default.
+    told = ((rule["client_id"] or "", rule["strategy"]) for rule in topic.rules.members)
+    strategies = {c: "AVG" if strategy is None else strategy.removeprefix(OTHER_CLASS) for c, strategy in told}
     others = [c for c, strategy in strategies.items() if strategy not in BROKER_STRATEGIES]
     if others:
         known = " and ".join(BROKER_STRATEGIES)
@@ -57,18 +59,6 @@ def handed(number: int, topic: TopicFacts, asked: Asked) -> Handed:
     if len(known_shares) < len(shares):
         return Handed(number, None, "a broker lists no member: it gives no answer")
     return Handed(number, known_shares)
-
-
-def _lists(topic: TopicFacts) -> dict[str | None, tuple[str, ...]]:
-    listed = topic.facts.listed
-    return {view["broker_name"]: tuple(view["members"]) for view in (listed.broker_views if listed else ())}
-
-
-def _strategy(told: str | None) -> str:
-    """Of a member that shows none: AVG, RocketMQ's default."""
-    if told is None:
-        return "AVG"
-    return told.removeprefix(OTHER_CLASS)
 
 
 class Assigned(NamedTuple):
@@ -137,7 +127,7 @@ class BrokerAssignments:
 
     def _handed(self, topic: TopicFacts, until: int) -> Handed:
         _, collector, consumer_group = self._key
-        brokers = (topic.route.told.route_brokers if topic.route else None) or ()
+        brokers = (topic.route.route_brokers if topic.route else None) or ()
         asked = self._modes.of(topic.topic, consumer_group, collector, brokers, until)
         name = topic.number, asked
         if name not in self._known:
@@ -194,8 +184,8 @@ class BrokerAssignments:
             yield {
                 "topic": topic,
                 "client_id": client_id,
-                "from_at": _EPOCH + timedelta(microseconds=one.from_us),
-                "until_at": _EPOCH + timedelta(microseconds=one.until_us),
+                "from_at": instant(one.from_us),
+                "until_at": instant(one.until_us),
                 "rounds": one.rounds,
                 "handed_out": None if shares is None else _queues(shares),
                 "taken": None if shown is None else _queues(frozenset({shown})),

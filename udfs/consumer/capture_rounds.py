@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.clients.client_kinds import GRPC, GRPC_CLIENT_ID, OTHER, REMOTING_PROXY, UNKNOWN
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
-from hindsight.udfs.consumer.round_reads import OF_GROUPS
+from hindsight.udfs.consumer.round_reads import OF_GROUPS, REFUSED_BY_PROXY
 from hindsight.udfs.consumer.rows_of_rounds import (
+    FAR,
     NEVER,
     RowsOfRounds,
+    differs,
     is_true,
     microseconds,
     ranks,
@@ -53,7 +55,6 @@ _SHOWN = (
     "client_kind", "member_ids", "subscriptions",
 )  # fmt: skip
 _CONNECTED = ("client_id", "broker_name", "address", "language", "client_version", "client_kind", "message_model")
-_FAR = 1 << 62
 
 
 def rounds_of_runs(captures: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -96,8 +97,6 @@ ASKED = pa.schema(
 )
 MARKERS = pa.schema([*((name, pa.string()) for name in COLLECTOR), ("round_at", _INSTANT)])
 ROUNDS = pa.schema([*(ASKED.field(name) for name in CAPTURE), ("round_at", _INSTANT), ("kind", pa.string())])
-_NOT_SUPPORTED = 3  # ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-_EVERY_BROKER_ANSWERS = ("consumerRunningInfo", "consumeStats")
 
 
 class RoundLimits(NamedTuple):
@@ -130,22 +129,23 @@ def capture_rounds(captures: Iterable[pa.Table], markers: pa.Table, limits: Roun
         captures: pieces of ``ASKED``; one without a ``kind`` puts no question.
         markers: of ``MARKERS``.
     """
-    marks = {collector: np.unique(_micros(rows["round_at"])) for collector, rows in _of_collectors(markers)}
+    marks = {collector: np.unique(microseconds(rows, "round_at")) for collector, rows in _of_collectors(markers)}
     begun: dict[tuple[str, str], list[IntArray]] = defaultdict(list)
     loose: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
     for piece in captures:
         for collector, rows in _of_collectors(piece):
-            at = _micros(rows["captured_at"])
+            at = microseconds(rows, "captured_at")
             is_begun = at - _latest(marks.get(collector), at) <= limits.max_round_s * 1_000_000
             begun[collector].append(np.unique(at[is_begun]))
             loose[collector].append(rows.filter(pa.array(~is_begun)))
     found = [ROUNDS.empty_table()]
     for collector, instants in begun.items():
         at = np.unique(np.concatenate(instants))
-        found.append(_of_markers(collector, at, _latest(marks.get(collector), at)))
-        runs = _runs(collector, _instants(loose[collector]), limits)
-        rounds = [_round(collector, one["at"], one["round_at"], "gap") for one in rounds_of_runs(runs)]
-        found.append(pa.Table.from_pylist(rounds, schema=ROUNDS))
+        latest = pa.array(_latest(marks.get(collector), at)).cast(_INSTANT)
+        found.append(_rounds(collector, pa.array(at).cast(_INSTANT), latest, "marker"))
+        runs = list(rounds_of_runs(_runs(collector, _instants(loose[collector]), limits)))
+        captured_at, round_at = (pa.array([one[name] for one in runs], _INSTANT) for name in ("at", "round_at"))
+        found.append(_rounds(collector, captured_at, round_at, "gap"))
     return pa.concat_tables(found)
 
 
@@ -156,25 +156,16 @@ def _latest(marks: IntArray | None, at: IntArray) -> IntArray:
     return np.concatenate([[_LONG_AGO], marks])[np.searchsorted(marks, at, side="right")]
 
 
-def _of_markers(collector: tuple[str, str], at: IntArray, round_at: IntArray) -> pa.Table:
-    texts = [pa.array([text] * len(at), pa.string()) for text in (*collector, "marker")]
-    instants = [pa.array(each, pa.int64()).cast(_INSTANT) for each in (at, round_at)]
-    return pa.table([*texts[:2], *instants, texts[2]], schema=ROUNDS)
-
-
-def _round(collector: tuple[str, str], captured_at: datetime, round_at: datetime, kind: str) -> dict[str, Any]:
-    return dict(zip(ROUNDS.names, (*collector, captured_at, round_at, kind), strict=True))
+def _rounds(collector: tuple[str, str], at: pa.Array, round_at: pa.Array, kind: str) -> pa.Table:
+    """Instants and the rounds of each, as rows ``ROUNDS``."""
+    texts = [pa.array([text] * len(at), pa.string()) for text in (*collector, kind)]
+    return pa.table([*texts[:2], at, round_at, texts[2]], schema=ROUNDS)
 
 
 def _of_collectors(rows: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
     for one in rows.select(COLLECTOR).group_by(COLLECTOR).aggregate([]).to_pylist():
         is_own = [pc.equal(rows[name], one[name]) for name in COLLECTOR]
         yield (one["cluster"], one["collector"]), rows.filter(pc.and_(*is_own))
-
-
-def _micros(instants: pa.ChunkedArray) -> IntArray:
-    micros: IntArray = instants.cast(_INSTANT).cast(pa.int64()).to_numpy()
-    return micros
 
 
 def _instants(captures: Iterable[pa.Table]) -> list[_Instant]:
@@ -252,10 +243,7 @@ def asked_proxies(captures: pa.Table) -> pa.Table:
     """Which collectors asked a proxy instead of a name server, by date (``PROXY``): it supports none of what every
     broker answers.
     """
-    refused = pc.equal(captures["error_code"], _NOT_SUPPORTED)
-    refused = pc.and_(refused, pc.is_in(captures["kind"], pa.array(_EVERY_BROKER_ANSWERS)))
-    refused = pc.and_(refused, pc.is_null(captures["broker_name"]))
-    return captures.filter(refused).select(PROXY.names).group_by(PROXY.names).aggregate([])
+    return captures.filter(REFUSED_BY_PROXY).select(PROXY.names).group_by(PROXY.names).aggregate([])
 
 
 def _kind_of_connection(heartbeats: pa.Table, through_proxy: pa.Array) -> pa.ChunkedArray:
@@ -313,7 +301,7 @@ def captured_rounds(captures: pa.Table, connections: pa.Table) -> CapturedRounds
     of_members = _is_in(rows, "kind", OF_MEMBERS) | _is_in(rows, "consumer_group", (REVIVE_GROUP,))
     answered = of_members & is_true(rows, "answered")
     last = np.maximum.reduceat(np.where(answered, end, NEVER), starts)
-    first = np.minimum.reduceat(np.where(answered, begin, _FAR), starts)
+    first = np.minimum.reduceat(np.where(answered, begin, FAR), starts)
     return CapturedRounds(
         sorted_captures,
         sorted_connections,
@@ -361,9 +349,7 @@ def _shows(captures: RowsOfRounds, connections: RowsOfRounds) -> HashArray:
 
 def _places(numbers: IntArray) -> IntArray:
     """The place of each among the equal ones beside it; equal ones stand together."""
-    if not len(numbers):
-        return numbers
-    begins = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    begins = np.flatnonzero(differs(numbers))
     return np.arange(len(numbers)) - np.repeat(begins, np.diff(np.append(begins, len(numbers))))
 
 
@@ -408,11 +394,10 @@ def _asked_twice(captures: RowsOfRounds, repeats: BoolArray) -> BoolArray:
     is_list, is_info = _is_in(rows, "kind", (LISTING, ID_LIST)), _is_in(rows, "kind", (INFO,))
     place = pa.table({"name": pc.coalesce(whole(rows, "broker_name"), whole(rows, "name_server"), "")})
     whom = np.where(is_list, ranks(place, "name"), ranks(rows, "client_id"))
-    question = np.stack([captures.numbers(), is_list + 2 * (is_info | repeats), whom], axis=1)
-    order = np.lexsort(question.T[::-1])
-    again = np.zeros(len(order), np.bool_)
-    same = (question[order][1:] == question[order][:-1]).all(axis=1)
-    again[order[1:]] = same & (is_list | is_info)[order[1:]]
+    question = captures.numbers(), is_list + 2 * (is_info | repeats), whom
+    order = np.lexsort(question[::-1])
+    again: BoolArray = is_list | is_info
+    again[order] &= ~differs(*(column[order] for column in question))
     return again
 
 

@@ -22,6 +22,7 @@ from hindsight.udfs.consumer.round_facts import (
     Past,
     Read,
     TopicRound,
+    with_own,
 )
 from hindsight.udfs.consumer.round_reads import LEFT_OUT
 from hindsight.udfs.strategies.member_families import is_of_other_language
@@ -66,14 +67,11 @@ class GroupRound:
 
     def with_past(self, past: Past, *, ordered: bool | None) -> GroupRound:
         """The round with what is known of earlier ones; what was worked out of its own facts stays."""
-        made = object.__new__(GroupRound)
-        made.__dict__.update(self.__dict__, past=past, ordered=ordered)
-        return made
+        return with_own(self, past=past, ordered=ordered)
 
     def seen_again(self, **own: Any) -> GroupRound:
         """The round with instants, lines and owners of another that shows the same (``round_again``)."""
-        made = object.__new__(GroupRound)
-        made.__dict__.update(self.__dict__, **own)
+        made = with_own(self, **own)
         for name in ("_judged_topics", "see_physical_queues"):  # they hold what is another's, and in its order
             made.__dict__.pop(name, None)
         return made

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from hindsight.udfs.clients.client_kinds import OTHER_CLASS
 from hindsight.udfs.consumer.broker_assignment import taken_by
 from hindsight.udfs.consumer.expected_allocation import MemberRule, Shares, claimants_of
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING
+from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, views_asked
+from hindsight.udfs.consumer.member_rules import is_known
 from hindsight.udfs.consumer.mixed_clients import Lists, resolved
 from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.round_facts import (
@@ -36,6 +36,7 @@ from hindsight.udfs.consumer.round_facts import (
     Subscription,
     TopicQueue,
     TopicRound,
+    with_own,
 )
 from hindsight.udfs.consumer.round_reads import NEEDED_AGAIN
 from hindsight.udfs.strategies.member_families import alternatives
@@ -75,7 +76,11 @@ def group_round(row: Row) -> GroupRound:
         message_model=row["message_model"],
         members=tuple(row["members"]),
         reads=reads,
-        strategies={r["client_id"]: (r["strategy"], r["source"]) for r in row["member_rules"] if _is_known(r)},
+        strategies={
+            r["client_id"]: (r["strategy"], r["source"])
+            for r in row["member_rules"]
+            if r["strategy"] and is_known(r["strategy"])
+        },
         ordered=row["ordered"],
         loose=row["loose"],
         missing_inputs=tuple(dict.fromkeys(m for topic in judged for m in topic["missing_inputs"])),
@@ -132,11 +137,6 @@ def hosts_of(row: Row) -> Hosts:
 
 def _listing(row: Row) -> Listing:
     return Listing(row["broker_name"], to_ms(row["captured_at"]) or 0, row["told"], row["error_code"], row["evidence"])
-
-
-def _is_known(rule: Row) -> bool:
-    """A strategy of RocketMQ's own; what an application's class does is not known."""
-    return bool(rule["strategy"]) and not rule["strategy"].startswith(OTHER_CLASS)
 
 
 def _reads(rows: Sequence[Row]) -> dict[str, Read]:
@@ -232,8 +232,9 @@ def claimants(topic: Row, row: Row, narrowed: Sequence[MemberRule]) -> Mapping[Q
     given = topic["shares"].claimants if topic["shares"] is not None else {}
     if not narrowed or not given:
         return given
-    lists = _lists(topic, row)
-    taken = claimants_of(lists.strategy, lists.parameters, lists.mq_all, _views(topic, row), narrowed)
+    lists, views = _lists(topic, row), views_asked(row["broker_views"] or (), topic["route_brokers"] or None)
+    views = views if len(views) > 1 else [lists.members]
+    taken = claimants_of(lists.strategy, lists.parameters, lists.mq_all, views, narrowed)
     own, names = dict(zip(lists.queues, taken, strict=True)), frozenset(rule.client_id for rule in narrowed)
     return {queue: (claims - names) | frozenset(own[queue]) for queue, claims in given.items()}
 
@@ -245,16 +246,6 @@ def _is_open(rule: MemberRule) -> bool:
 def _lists(topic: Row, row: Row) -> Lists:
     queues, members = topic["shares"].queues, tuple(row["members"])
     return Lists(topic["topic"], queues, members, topic["strategy"] or "AVG", topic["strategy_parameters"] or "")
-
-
-def _views(topic: Row, row: Row) -> list[tuple[str, ...]]:
-    """The member lists of the brokers that the topic's clients may ask, where they differ."""
-    views = {
-        tuple(view["members"])
-        for view in row["broker_views"] or ()
-        if view["members"] and (not topic["route_brokers"] or view["broker_name"] in (None, *topic["route_brokers"]))
-    }
-    return sorted(views) if len(views) > 1 else [tuple(row["members"])]
 
 
 def _held(owners: OwnersByTopic) -> dict[str, dict[str, frozenset[Queue]]]:
@@ -340,4 +331,4 @@ def again(group: GroupRound, own: Again) -> GroupRound:
 
 def _topic_again(topic: TopicRound, own: Again) -> TopicRound:
     line = own.routes[topic.topic]
-    return topic.seen_again(evidence=(line,) if line else (), owners=_OwnersOf(topic.topic, own.owners))
+    return with_own(topic, evidence=(line,) if line else (), owners=_OwnersOf(topic.topic, own.owners))

@@ -8,7 +8,7 @@ rebalance by what one broker answers, so views that differ are a fact.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hindsight.udfs.allocation import java_string_key
@@ -88,6 +88,15 @@ def listed_again(listed: Listed, captures: Iterable[Row]) -> Listed:
     lists = [row for row in captures if row["kind"] in (LISTING, ID_LIST)]
     own = {_place(row): row for row in sorted(lists, key=lambda row: (row["captured_at"], row["evidence"]))}
     return listed._replace(listings=[again(said, own[_place(said)]) for said in listed.listings])
+
+
+def views_asked(broker_views: Iterable[Row], route_brokers: Collection[str] | None) -> list[tuple[str, ...]]:
+    """The member lists of the brokers that a topic's clients may ask, each distinct one once: of its route, if known.
+
+    A broker that knows of nobody has no list to share by: a client that asks it keeps what it has.
+    """
+    asked = (v for v in broker_views if route_brokers is None or v["broker_name"] in (None, *route_brokers))
+    return sorted({tuple(view["members"]) for view in asked if view["members"]})
 
 
 def _place(row: Row) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,12 +16,10 @@ import pyarrow as pa
 
 from hindsight.udfs.allocation import STRATEGIES
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS
-from hindsight.udfs.consumer.group_rows import to_instant
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
-from hindsight.udfs.consumer.rows_of_rounds import microseconds, ranks
+from hindsight.udfs.consumer.rows_of_rounds import DAY_US, differs, instant, microseconds, ranks
 from hindsight.udfs.strategies.member_families import Declared, has_no_choice, profile_of_member
 from hindsight.udfs.values.message_queues import is_like
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 CLIENT_LOG, RUNNING_INFO = "client_log", "running_info"
 # Lines of a broker's log by what they are to the group; a channel that closed or expired names no client.
@@ -85,17 +83,13 @@ class Shown:
         return self._strategies[client_id, source][place - 1] if place else None
 
 
-def _undeclared(_: str) -> Declared:
-    return Declared()
-
-
 def member_rules(
     connections: Iterable[Row],
     reads: Iterable[Row],
     shown: Shown,
     at: int,
     setting: Setting = _NOTHING,
-    declared: Callable[[str], Declared] = _undeclared,
+    declared: Callable[[str], Declared] = lambda _: Declared(),
 ) -> Rules:
     """The rules of one round, in which the group was read until ``at``.
 
@@ -143,7 +137,7 @@ _profile = lru_cache(maxsize=65_536)(profile_of_member)
 
 def _rule(client_id: str, profile: str | None, shown: Shown, at: int, configured: str | None) -> dict[str, str | None]:
     logged, info = shown.last(client_id, CLIENT_LOG, at), shown.last(client_id, RUNNING_INFO, at)
-    known = info if info is not None and _is_known(info) else None
+    known = info if info is not None and is_known(info) else None
     strategy: str | None
     source: str | None
     if has_no_choice(profile):
@@ -167,7 +161,7 @@ def _majority(
     sources: dict[str, str] = {}
     for rule in rules:
         value, source = rule[name], rule["source"]
-        if value is not None and _is_known(value):
+        if value is not None and is_known(value):
             counts[value] = counts.get(value, 0) + 1
             if source is not None:
                 sources[value] = min(source, sources.get(value, source))
@@ -176,7 +170,8 @@ def _majority(
     return first, None if first is None else sources.get(first)
 
 
-def _is_known(strategy: str) -> bool:
+def is_known(strategy: str) -> bool:
+    """Whether it is a strategy of RocketMQ's own; what an application's class does is not known."""
     return not strategy.startswith(OTHER_CLASS)
 
 
@@ -199,7 +194,6 @@ SHOWN = pa.schema(
         ("at", pa.timestamp("us", "UTC")),
     ]
 )
-_DAY_US = 86_400_000_000
 _EPOCH = date(1970, 1, 1)
 
 
@@ -221,19 +215,13 @@ def telling(shown: pa.Table) -> list[Sighting]:
     names = [ranks(shown, name) for name in ("consumer_group", "client_id", "source")]
     strategy = ranks(shown, "strategy")
     order = np.lexsort([strategy, at, *names[::-1]])
-    of_client = _changes(*(column[order] for column in names))
-    is_new = of_client | _changes(strategy[order])
-    is_last = np.append((of_client | _changes((at // _DAY_US)[order]))[1:], True)
+    of_client = differs(*(column[order] for column in names))
+    is_new = of_client | differs(strategy[order])
+    is_last = np.append((of_client | differs((at // DAY_US)[order]))[1:], True)
     rows = shown.take(pa.array(order[is_new | is_last]))
     instants = microseconds(rows, "at").tolist()
     texts = (rows[name].to_pylist() for name in SHOWN.names[:4])
     return list(map(Sighting, *texts, instants))
-
-
-def _changes(*columns: IntArray) -> BoolArray:
-    """Where one of the columns differs from the row before; the first row does."""
-    found: BoolArray = np.append(True, np.logical_or.reduce([column[1:] != column[:-1] for column in columns]))
-    return found
 
 
 def handed_on(sightings: Sequence[Sighting], dates: Sequence[date], carry_days: int) -> Iterator[tuple[date, Sighting]]:
@@ -241,7 +229,7 @@ def handed_on(sightings: Sequence[Sighting], dates: Sequence[date], carry_days: 
     ``carry_days``."""
     last: dict[tuple[str, str], list[tuple[date, Sighting]]] = {}
     for one in sightings:
-        shown_on = _EPOCH + timedelta(days=one.at // _DAY_US)
+        shown_on = _EPOCH + timedelta(days=one.at // DAY_US)
         last.setdefault((one.client_id, one.source), []).append((shown_on, one))
     for of_client in last.values():
         for day in dates:
@@ -279,7 +267,7 @@ class Heartbeats:
             found.append(
                 {
                     "client_id": client_id,
-                    "last_heartbeat_at": _instant(heard_us),
+                    "last_heartbeat_at": None if heard_us is None else instant(heard_us),
                     "age_ms": age_ms,
                     "stale": age_ms > self._expiry_ms if age_ms is not None else is_missed or None,
                 }
@@ -315,13 +303,5 @@ def member_events(
         last[key] = max(at_us, last.get(key, at_us))
     found: dict[int, list[dict[str, Any]]] = {}
     for (round_us, kind, subject), at_us in sorted(last.items(), key=lambda entry: (entry[1], *entry[0][1:])):
-        found.setdefault(round_us, []).append({"at": _instant(at_us), "kind": kind, "subject": subject})
+        found.setdefault(round_us, []).append({"at": instant(at_us), "kind": kind, "subject": subject})
     return found
-
-
-def _instant(at_us: int | None) -> datetime | None:
-    if at_us is None:
-        return None
-    instant = to_instant(at_us // _MS)
-    assert instant is not None
-    return instant.replace(microsecond=at_us % 1_000_000)

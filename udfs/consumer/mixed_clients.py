@@ -6,7 +6,7 @@ lists of a calm group leave queues to nobody and give others to two, until someb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -101,9 +101,7 @@ def _differing(lists: Lists, first: MemberRule, second: MemberRule) -> tuple[str
     used = own_strategy(first.profile, first.strategy), own_strategy(second.profile, second.strategy)
     if None in used or (used[0] != used[1] and not (_is_bound(first) or _is_bound(second))):
         return None
-    if _shares(lists, first) == _shares(lists, second):
-        return None
-    return next((words for applies, words in _RULES if applies(lists, first, second)), None)
+    return None if _shares(lists, first) == _shares(lists, second) else _why_shares_differ(lists, first, second)
 
 
 def _shares(lists: Lists, rule: MemberRule) -> tuple[tuple[str, ...], ...]:
@@ -118,84 +116,50 @@ def _is_bound(rule: MemberRule) -> bool:
     return _is_other(rule) and (has_no_choice(rule.profile) or asked_nearby)
 
 
-def _strategies_differ(_lists: Lists, first: MemberRule, second: MemberRule) -> bool:
-    return own_strategy(first.profile, first.strategy) != own_strategy(second.profile, second.strategy)
-
-
-def _hashes(_lists: Lists, first: MemberRule, _second: MemberRule) -> bool:
-    return own_strategy(first.profile, first.strategy) == "CONSISTENT_HASH"
-
-
-def _rooms(_lists: Lists, first: MemberRule, _second: MemberRule) -> bool:
-    return own_strategy(first.profile, first.strategy) == "MACHINE_ROOM"
-
-
-def _brokers_turned(lists: Lists, first: MemberRule, second: MemberRule) -> bool:
-    turned = {_descends(first), _descends(second)}
-    return len(turned) > 1 and len({broker for broker, _ in lists.queues}) > 1
-
-
-def _descends(rule: MemberRule) -> bool:
-    family = CLIENT_FAMILIES.get(alternatives(rule.profile or "")[-1])
-    return family is not None and family.brokers_descending
-
-
-def _letters(lists: Lists, first: MemberRule, second: MemberRule) -> bool:
-    orders = [sorted_as(alternatives(rule.profile or "")[-1]) for rule in (first, second)]
-    ids = [order((), lists.members)[1] for order in orders]
-    brokers = [order(lists.mq_all, ())[0] for order in orders]
-    return ids[0] != ids[1] or brokers[0] != brokers[1]
-
-
-def _panics(_lists: Lists, _first: MemberRule, _second: MemberRule) -> bool:
-    return True
-
-
-Applies = Callable[[Lists, MemberRule, MemberRule], bool]
-# The first that applies says why the shares differ: (rule, what ends it).
-_RULES: Sequence[tuple[Applies, tuple[str, str]]] = (
-    (
-        _strategies_differ,
-        (
+def _why_shares_differ(lists: Lists, first: MemberRule, second: MemberRule) -> tuple[str, str]:
+    """The rule that differs, and what ends it."""
+    strategy = own_strategy(first.profile, first.strategy)
+    if strategy != own_strategy(second.profile, second.strategy):
+        return (
             "C++ clients, and Go's before 2.0.0-alpha3, know no strategy but AVG, and MACHINE_ROOM_NEARBY is AVG in Go",
             "AVG for all members",
-        ),
-    ),
-    (
-        _hashes,
-        (
+        )
+    if strategy == "CONSISTENT_HASH":
+        return (
             "Go's CONSISTENT_HASH is a ring of CRC-32 sums, Java's one of MD5 sums",
             "AVG or AVG_BY_CIRCLE for all members",
-        ),
-    ),
-    (
-        _brokers_turned,
-        (
+        )
+    if _descends(first) != _descends(second) and len({broker for broker, _ in lists.queues}) > 1:
+        return (
             "Go's clients through 2.0.0-rc1 share brokers from the last to the first, all others from the first to the "
             "last",
             "an upgrade of the Go clients to 2.0.0 or later",
-        ),
-    ),
-    (
-        _rooms,
-        (
+        )
+    if strategy == "MACHINE_ROOM":
+        return (
             "Go's MACHINE_ROOM counts the queues of its rooms and takes them from the whole list, Java's since 4.8.0 "
             "from its rooms only",
             "AVG for all members",
-        ),
-    ),
-    (
-        _letters,
-        (
+        )
+    if _sorted(lists, first) != _sorted(lists, second):
+        return (
             "Java sorts names by UTF-16 code units, Go and C++ by bytes of UTF-8",
             "client ids and broker names without characters from U+E000 on",
-        ),
-    ),
-    (
-        _panics,
-        (
-            "Go's clients before 2.0.0-alpha3 panic where there are more members than queues",
-            "an upgrade of the Go clients",
-        ),
-    ),
-)
+        )
+    return (
+        "Go's clients before 2.0.0-alpha3 panic where there are more members than queues",
+        "an upgrade of the Go clients",
+    )
+
+
+def _newest(rule: MemberRule) -> str:
+    return alternatives(rule.profile or "")[-1]
+
+
+def _descends(rule: MemberRule) -> bool:
+    family = CLIENT_FAMILIES.get(_newest(rule))
+    return family is not None and family.brokers_descending
+
+
+def _sorted(lists: Lists, rule: MemberRule) -> tuple[list[MessageQueue], list[str]]:
+    return sorted_as(_newest(rule))(lists.mq_all, lists.members)

@@ -14,7 +14,7 @@ reads as 0; ``consumeTps`` is what was handed out in the last minute, sampled ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf
 from typing import Any, NamedTuple
 
@@ -138,6 +138,8 @@ class Mark:
         high: how far the group has come, as far as the broker held messages.
         top: how far it ever was seen to be, whatever became of the queue.
         later: the newest reading that is kept; ``before``: one that is at least ``offset_slack_s`` older.
+
+    States hold the fields in this order.
     """
 
     read_at: int  # these three: of the last reading
@@ -263,6 +265,11 @@ class Mark:
             self.deleting = first if self.deleting is None else self.deleting.then(floor, committed)
 
 
+# What a state holds of a mark beside its last reading, and the shape of what is a list there.
+_KEPT = tuple(one.name for one in fields(Mark))[3:]
+_SHAPES = (None, None, Point, Point, Back, Ahead, None, Deleting, None, Ended, Point, None)
+
+
 def _at_most(read: Point, committed: int) -> Point:
     return read if read.consumer_offset <= committed else read._replace(consumer_offset=committed)
 
@@ -338,37 +345,15 @@ class OffsetMarks:
 
     def to_state(self) -> list[list[Any]]:
         """The marks as JSON values, in an order that equal ones share."""
-        return [
-            [
-                *(*queue, m.last, m.high, m.top, m.later, m.before),
-                *(m.back, m.ahead, m.lost, m.deleting, m.beyond_since, m.ended, m.grows_since, m.grown),
-            ]
-            for queue, m in sorted(self.marks.items())
-        ]
+        return [[*queue, m.last, *(getattr(m, name) for name in _KEPT)] for queue, m in sorted(self.marks.items())]
 
     @classmethod
     def of_state(cls, state: Iterable[Sequence[Any]]) -> OffsetMarks:
-        """The marks that ``to_state`` wrote."""
+        """The marks that ``to_state`` wrote; what states of earlier releases lack is as of a first reading."""
         made = cls()
-        for topic, broker, queue_id, last, high, top, later, before, back, ahead, lost, *rest in state:
-            # States of earlier releases end sooner.
-            deleting, beyond_since, ended, grows_since, grown = (*rest, *(None,) * 5)[:5]
-            mark = Mark(
-                *Point(*last),
-                high,
-                top,
-                Point(*later),
-                Point(*before) if before else None,
-                Back(*back) if back else None,
-                Ahead(*ahead) if ahead else None,
-                lost,
-                Deleting(*deleting) if deleting else None,
-                beyond_since,
-                Ended(*ended) if ended else None,
-                Point(*grows_since) if grows_since else None,
-                grown or 0,
-            )
-            made.marks[topic, broker, queue_id] = mark
+        for topic, broker, queue_id, last, *kept in state:
+            shaped = (shape(*value) if shape and value else value for shape, value in zip(_SHAPES, kept, strict=False))
+            mark = made.marks[topic, broker, queue_id] = Mark(*last, *shaped)
             made._index((topic, broker, queue_id), mark)
         return made
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,11 @@ from hindsight.udfs.consumer.offset_marks import NO_READINGS, Readings
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
 from hindsight.udfs.consumer.rows_of_rounds import (
+    FAR,
     NEVER,
     RoundKey,
     RowsOfRounds,
+    differs,
     is_true,
     microseconds,
     ranks,
@@ -31,18 +34,6 @@ _HELD = OWNER[:5]
 _OFFSETS = ("broker_offset", "consumer_offset")
 LAG = (*_QUEUE, "captured_at", *_OFFSETS, "broker_asked", "consume_tps")
 POPPED = ("client_id", *_QUEUE)
-_FAR = 1 << 62
-_NO_ROWS = slice(0, 0)
-
-
-class Held(Protocol):
-    """Queues that rounds show, or would show."""
-
-    def topics(self, rows: slice) -> list[str]:
-        """The topics of some rows, each once."""
-
-    def by_topic(self, rows: slice) -> OwnersByTopic:
-        """The owners that some rows show."""
 
 
 class Owned(NamedTuple):
@@ -52,20 +43,14 @@ class Owned(NamedTuple):
         shows: equal where two rounds show the same.
         oldest: when the queue pulled from least recently was, and, of those with messages waiting, the one consumed
             least recently; epoch us, None: there is none.
+        by_topic: gives the owners of each queue.
+        topics: gives the topics of these queues, each once.
     """
 
     shows: tuple[int, int] = (0, 0)
     oldest: tuple[int | None, int | None] = (None, None)
-    of: Held | None = None
-    rows: slice = _NO_ROWS
-
-    def topics(self) -> list[str]:
-        """The topics of these queues, each once."""
-        return [] if self.of is None else self.of.topics(self.rows)
-
-    def by_topic(self) -> OwnersByTopic:
-        """The owners of each queue."""
-        return {} if self.of is None else self.of.by_topic(self.rows)
+    by_topic: Callable[[], OwnersByTopic] = dict
+    topics: Callable[[], list[str]] = list
 
 
 class OwnedQueues:
@@ -74,13 +59,14 @@ class OwnedQueues:
     def __init__(self, ownership: pa.Table) -> None:
         """``ownership``: rows of ``queue_ownership``."""
         every = rows_of_rounds(ownership, "consumer_group", ("client_id", "broker_name", "queue_id"))
-        at, begins = microseconds(every.rows, "captured_at"), _clients(every)
+        at = microseconds(every.rows, "captured_at")
+        begins = np.flatnonzero(differs(ranks(every.rows, "client_id"), every.numbers()))  # of each client of a round
         last = np.maximum.reduceat(at, begins) if len(begins) else at
         sizes = np.diff(np.append(begins, len(at)))
         kept = (at == np.repeat(last, sizes)) & ~is_true(every.rows, "dropped")
         self._rows = every.rows.filter(pa.array(kept))
         number = every.numbers()[kept]
-        self._starts = np.flatnonzero(np.append(True, number[1:] != number[:-1])) if len(number) else number
+        self._starts = np.flatnonzero(differs(number))
         key_of = list(every.place_of)
         self._place_of = {key_of[int(n)]: place for place, n in enumerate(number[self._starts])}
         self._ends = np.append(self._starts[1:], len(number))
@@ -96,8 +82,8 @@ class OwnedQueues:
         pulled, consumed = (microseconds(rows, name) for name in ("last_pull_at", "last_consume_at"))
         return (
             sums(mixed(value_hashes(rows, _HELD)), starts),
-            np.minimum.reduceat(np.where(pulled == NEVER, _FAR, pulled), starts),
-            np.minimum.reduceat(np.where((consumed == NEVER) | ~waiting, _FAR, consumed), starts),
+            np.minimum.reduceat(np.where(pulled == NEVER, FAR, pulled), starts),
+            np.minimum.reduceat(np.where((consumed == NEVER) | ~waiting, FAR, consumed), starts),
         )
 
     def of(self, key: RoundKey) -> Owned:
@@ -106,14 +92,14 @@ class OwnedQueues:
         if place is None:
             return Owned()
         start, end = int(self._starts[place]), int(self._ends[place])
-        pulled, consumed = (None if at[place] == _FAR else int(at[place]) for at in (self._pulled, self._consumed))
-        return Owned((end - start, int(self._shows[place])), (pulled, consumed), self, slice(start, end))
+        pulled, consumed = (None if at[place] == FAR else int(at[place]) for at in (self._pulled, self._consumed))
+        shows, rows = (end - start, int(self._shows[place])), slice(start, end)
+        return Owned(shows, (pulled, consumed), partial(self._by_topic, rows), partial(self._topics, rows))
 
-    def topics(self, rows: slice) -> list[str]:
-        """The topics of some rows, each once."""
+    def _topics(self, rows: slice) -> list[str]:
         return list(dict.fromkeys(self._told["topic"].of(rows)))
 
-    def by_topic(self, rows: slice) -> OwnersByTopic:
+    def _by_topic(self, rows: slice) -> OwnersByTopic:
         """The owners that some rows show; instants are epoch ms."""
         found: dict[str, dict[Queue, tuple[Owner, ...]]] = {}
         told = [self._told[name].of(rows) for name in OWNER[:5]]
@@ -153,14 +139,6 @@ NOTHING_POPPED = PoppedQueues(
         + [("round_at", pa.timestamp("us", "UTC"))]
     ).empty_table()
 )
-
-
-def _clients(every: RowsOfRounds) -> IntArray:
-    """Where the rows of each client of a round begin."""
-    if not every.rows.num_rows:
-        return np.zeros(0, np.int64)
-    client, number = ranks(every.rows, "client_id"), every.numbers()
-    return np.flatnonzero(np.append(True, (client[1:] != client[:-1]) | (number[1:] != number[:-1])))
 
 
 class Lags:
@@ -209,7 +187,7 @@ class Lags:
 def _as_before(rounds: RowsOfRounds, columns: Sequence[npt.NDArray[Any]]) -> BoolArray:
     """Which rounds have the same in columns, row by row, as the round that stands before."""
     sizes = np.diff(np.append(rounds.starts, rounds.rows.num_rows))
-    same: BoolArray = np.append(False, sizes[1:] == sizes[:-1])[: len(sizes)]
+    same = ~differs(sizes)
     before = np.arange(rounds.rows.num_rows) - np.repeat(np.where(same, sizes, 0), sizes)
     for column in columns if len(sizes) else ():
         same &= np.logical_and.reduceat(column == column[before], rounds.starts)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.consumer.offset_marks import TopicQueue
-from hindsight.udfs.consumer.rows_of_rounds import NEVER, microseconds, ranks
+from hindsight.udfs.consumer.rows_of_rounds import DAY_US, NEVER, differs, microseconds, ranks
 from hindsight.udfs.values.row_hashes import BoolArray
 
 DEAD_LETTER_PREFIX = "%DLQ%"
@@ -20,7 +20,6 @@ _QUEUE = ("collector", "topic", "broker_name", "queue_id")
 # Instants in order, epoch us, and from each on: when the last message was stored, epoch ms, and how many there are.
 DeadLetters = tuple[list[int], list[tuple[int, int]]]
 _Told = tuple[int, tuple[str, int], int, int]  # when, of which queue, its last message's instant, how many it holds
-_DAY_US = 86_400_000_000
 
 
 def _changes(rows: pa.Table, lookback_us: int) -> pa.Table:
@@ -30,17 +29,9 @@ def _changes(rows: pa.Table, lookback_us: int) -> pa.Table:
     """
     order = np.lexsort([microseconds(rows, "captured_at"), *(ranks(rows, name) for name in _QUEUE[::-1])])
     rows = rows.take(pa.array(order))
-    same = np.ones(len(order), np.bool_)
-    for name in (*_QUEUE, "min_offset"):
-        same &= _as_before(ranks(rows, name))
-    same &= _as_before(ranks(rows, "max_offset")) | ~_are_dead(rows)
-    same &= _as_before((microseconds(rows, "captured_at") + lookback_us) // _DAY_US)
-    return rows.filter(pa.array(~same))
-
-
-def _as_before(values: Any) -> BoolArray:
-    found: BoolArray = np.append(False, values[1:] == values[:-1])[: len(values)]
-    return found
+    counts_from = (microseconds(rows, "captured_at") + lookback_us) // DAY_US
+    is_new = differs(*(ranks(rows, name) for name in (*_QUEUE, "min_offset")), counts_from)
+    return rows.filter(pa.array(is_new | (differs(ranks(rows, "max_offset")) & _are_dead(rows))))
 
 
 def _are_dead(rows: pa.Table) -> BoolArray:
@@ -73,11 +64,11 @@ class QueueEnds:
 
     def told_until(self, collector: str, at: int) -> tuple[str, int, int]:
         """Equal for instants between which no first offset that a collector told changed."""
-        return collector, at // _DAY_US, bisect_right(self._told_at[collector], at)
+        return collector, at // DAY_US, bisect_right(self._told_at[collector], at)
 
     def _begin(self, at: int) -> int:
         """From when on what was told counts on the date of an instant."""
-        return at // _DAY_US * _DAY_US - self._lookback_us
+        return at // DAY_US * DAY_US - self._lookback_us
 
     def _dead_letters(self, told: pa.Table) -> Mapping[tuple[str, str], list[_Told]]:
         found: dict[tuple[str, str], list[_Told]] = defaultdict(list)

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from hindsight.udfs.consumer.offset_marks import OffsetMarks
 
+T = TypeVar("T")
 BROADCASTING = "BROADCASTING"
 NOT_SUPPORTED, TOPIC_NOT_EXIST = 3, 17  # ResponseCode
 CONSUMER_LIST = "consumer list"  # the input that says who the members are
@@ -137,6 +138,13 @@ class Progress(NamedTuple):
         return self.accrued > 0 and self.stood_ms() >= standstill_s * 1000
 
 
+def with_own(shown: T, **own: Any) -> T:
+    """The same with attributes of its own; what was worked out of the others stays."""
+    made = object.__new__(type(shown))
+    made.__dict__.update(shown.__dict__, **own)
+    return made
+
+
 @dataclass(frozen=True)
 class TopicRound:
     """One topic of the group in this round; ``queues`` None: its route was not read."""
@@ -162,12 +170,6 @@ class TopicRound:
     handed: Mapping[str, frozenset[Share]] | None = None
     not_handed: str | None = None  # why it is not
     taken: Mapping[str, Share] = field(default_factory=dict)  # what members show that they pull and pop
-
-    def seen_again(self, **own: Any) -> TopicRound:
-        """The topic with the line and owners of another round that shows the same; see ``round_again``."""
-        made = object.__new__(TopicRound)
-        made.__dict__.update(self.__dict__, **own)
-        return made
 
     @cached_property
     def holders(self) -> frozenset[str]:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.consumer.listed_members import INFO, OF_MEMBERS, STATS, STATUS, Row, again
+from hindsight.udfs.consumer.round_facts import NOT_SUPPORTED
 from hindsight.udfs.formats.mqadmin_command import BROKER_MAYBE_CUT, TOPIC_MAYBE_CUT, whole_name
 from hindsight.udfs.lines.parsed_line import UNREADABLE
 
@@ -129,17 +130,15 @@ def _broker(row: Row) -> str | None:
     return row["broker_name"] or None
 
 
-_NOT_SUPPORTED = 3  # ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-_EVERY_BROKER_ANSWERS = (INFO, STATS)
+# Captures of what every broker answers, and a proxy supports none of.
+REFUSED_BY_PROXY = (
+    (pc.field("error_code") == NOT_SUPPORTED) & pc.field("kind").isin([INFO, STATS]) & pc.field("broker_name").is_null()
+)
 
 
 def refusals(captures: pa.Table) -> set[tuple[str, date]]:
-    """Collectors and dates of a cluster on which a proxy was asked: it supports none of what every broker answers."""
-    refused = captures.filter(
-        (pc.field("error_code") == _NOT_SUPPORTED)
-        & pc.field("kind").isin(list(_EVERY_BROKER_ANSWERS))
-        & pc.field("broker_name").is_null()
-    )
+    """Collectors and dates of a cluster on which a proxy was asked."""
+    refused = captures.filter(REFUSED_BY_PROXY)
     return set(zip(refused["collector"].to_pylist(), refused["event_date"].to_pylist(), strict=True))
 
 
@@ -209,19 +208,10 @@ def broker_assigns(reads: Sequence[Row], model: str | None, ordered: bool | None
 
 def printed_names(progress: pa.Table) -> set[tuple[str, str]]:
     """The names in doubt, each with its column."""
-    found = set()
-    for row in _doubtful(progress):
-        found |= {(column, row[column]) for column, doubt in _DOUBTS.items() if doubt in row["doubts"]}
-    return found
-
-
-def _doubtful(progress: pa.Table) -> list[dict[str, Any]]:
     if progress["doubts"].null_count == progress.num_rows:
-        return []
-    rows: list[dict[str, Any]] = (
-        progress.filter(progress["doubts"].is_valid()).select([TOPIC, BROKER, "doubts"]).to_pylist()
-    )
-    return rows
+        return set()
+    rows = progress.filter(progress["doubts"].is_valid()).select([TOPIC, BROKER, "doubts"]).to_pylist()
+    return {(column, row[column]) for row in rows for column, doubt in _DOUBTS.items() if doubt in row["doubts"]}
 
 
 class KnownNames:

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray, is_text, order_of, whole
 
 RoundKey = tuple[str, str, int]  # group (or topic), collector, and the round's instant, epoch us
-NEVER = -(1 << 62)
+NEVER, FAR = -(1 << 62), 1 << 62  # before and after every instant, epoch us
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH = date(1970, 1, 1)
 _DAY_S = 86_400
 NEEDED_OF_CAPTURES = ("cluster", "consumer_group", "round_at", "source")
-_DAY_US = 86_400_000_000
+DAY_US = 86_400_000_000
 Nearest = Mapping[tuple[str, str, int], int]  # by cluster, group and date (its number since 1970): a distance
 
 
@@ -74,14 +74,18 @@ def rows_of_rounds(rows: pa.Table, name: str, then: Sequence[str] = ()) -> RowsO
     keys = [ranks(rows, column) for column in (name, "collector", "round_at", *then)]
     order = order_of(keys)
     rows = _with_numbers(rows.take(pa.array(order)))
-    own = [key[order] for key in keys[:3]]
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in own]) if len(order) else begins[1:]
-    starts = np.flatnonzero(begins)
+    starts = np.flatnonzero(differs(*(key[order] for key in keys[:3])))
     heads = rows.select([name, "collector", "round_at"]).take(pa.array(starts))
     instants = microseconds(heads, "round_at").tolist()
     names = zip(heads[name].to_pylist(), heads["collector"].to_pylist(), instants, strict=True)
     return RowsOfRounds(rows, starts, {key: place for place, key in enumerate(names)})
+
+
+def differs(*columns: npt.NDArray[Any]) -> BoolArray:
+    """Where one of the columns differs from the row before; the first row does."""
+    found: BoolArray = np.ones(len(columns[0]), np.bool_)
+    found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return found
 
 
 def _with_numbers(rows: pa.Table) -> pa.RecordBatch:
@@ -215,7 +219,7 @@ def are_nearest(captures: pa.Table, nearest: Nearest, distances: Mapping[str, in
 
 def _counted(captures: pa.Table) -> list[tuple[tuple[str, str, int, str], list[int]]]:
     """Each cluster, group, date and source, and where its rows are."""
-    days = (microseconds(captures, "round_at") // _DAY_US).tolist()
+    days = (microseconds(captures, "round_at") // DAY_US).tolist()
     names = (captures[name].to_pylist() for name in ("cluster", "consumer_group", "source"))
     found: dict[tuple[str, str, int, str], list[int]] = {}
     for place, (cluster, group, source, day) in enumerate(zip(*names, days, strict=True)):

@@ -6,23 +6,21 @@ nobody asked, a server refused, the answer could not be read, or no answer came.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.expected_allocation import Expectation, MemberRule, Shares, expected_allocation
-from hindsight.udfs.consumer.listed_members import Listed, Row, listed_again
+from hindsight.udfs.consumer.listed_members import Listed, Row, listed_again, views_asked
 from hindsight.udfs.consumer.member_rules import Rules
 from hindsight.udfs.consumer.round_reads import Reads, broker_assigns, reads_again
-from hindsight.udfs.consumer.topic_routes import Queues, Route, TopicRoute
+from hindsight.udfs.consumer.topic_routes import Queues, TopicRoute
 from hindsight.udfs.lines.parsed_line import UNREADABLE
 from hindsight.udfs.values.date_digests import digest, list_digest
 
 _IGNORED = (
     "running infos: asked and ignored: consumerStatus -g prints no queues, the files that it writes into a folder do"
 )
-
-
 _CUT = "not asked for: the sweep was cut"
 
 
@@ -46,19 +44,6 @@ class GroupFacts:
         """The digest of the member list."""
         return list_digest(self.members)
 
-    def views(self, route_brokers: Sequence[str] | None) -> list[list[str]]:
-        """The member lists of the brokers that a topic's clients may ask, each distinct one once: of its route, if
-        known.
-
-        A broker that knows of nobody has no list to share by: a client that asks it keeps what it has.
-        """
-        lists = {
-            tuple(view["members"])
-            for view in (self.listed.broker_views if self.listed else ())
-            if route_brokers is None or view["broker_name"] is None or view["broker_name"] in route_brokers
-        }
-        return [list(members) for members in sorted(lists) if members]
-
 
 class Expected:
     """What is expected of one set of inputs of a group and topic: a row of ``expected_allocation``."""
@@ -80,13 +65,24 @@ class Expected:
 class TopicFacts:
     """A topic of a group's rounds, as long as nothing of it changes; ``number`` names it among the group's."""
 
-    def __init__(self, number: int, inputs: Inputs, facts: GroupFacts, rules: Rules, route: Route | None) -> None:
-        self.number, self.topic, self.facts, self.rules, self.route = number, inputs.topic, facts, rules, route
-        told = route.told if route else None
-        self.queues = told.queues if told else None
-        self.not_asked = not_asked(inputs)
-        self.missing_inputs = [*self.not_asked, *unanswered(inputs)]
-        self.views = facts.views(told.route_brokers if told else None)
+    def __init__(
+        self,
+        number: int,
+        topic: str,
+        facts: GroupFacts,
+        rules: Rules,
+        route: TopicRoute | None,
+        *,
+        is_route_collected: bool,
+    ) -> None:
+        """``route``: None: it was not asked for in the round; ``is_route_collected``: it was on that date."""
+        self.number, self.topic, self.facts, self.rules, self.route = number, topic, facts, rules, route
+        self.is_route_collected = is_route_collected
+        self.queues = route.queues if route else None
+        self.not_asked = list(_not_asked(self))
+        self.missing_inputs = [*self.not_asked, *_unanswered(self)]
+        broker_views = facts.listed.broker_views if facts.listed else ()
+        self.views = views_asked(broker_views, route.route_brokers if route else None)
         self.expected: Expected | None = None
 
     @cached_property
@@ -99,7 +95,7 @@ class TopicFacts:
     @property
     def can_expect(self) -> bool:
         """Whether there is all that an expectation needs, and members decide by themselves."""
-        differ = self.route is not None and self.route.told.routes_differ
+        differ = self.route is not None and self.route.routes_differ
         asked = bool(self.queues and self.facts.members) and not self.not_asked
         return asked and not self.facts.shared and not differ
 
@@ -133,7 +129,7 @@ class TopicFacts:
 
     def row(self, evidence: str | None, before: Expected | None) -> dict[str, Any]:
         """The topic as the walk takes it."""
-        told = self.route.told if self.route else None
+        told = self.route
         return {
             "topic": self.topic,
             "queues": None if self.queues is None else self.queues.pairs,
@@ -191,62 +187,38 @@ def verdict(
     return said, reason, inferred, len(own)
 
 
-class Inputs(NamedTuple):
-    """What there is of a topic of a group's round.
-
-    Attributes:
-        route: of the topic; None: it was not asked for in the round.
-        is_route_collected: it was asked for on that date.
-        listed: None: nobody asked who the members are.
-    """
-
-    topic: str
-    route: TopicRoute | None
-    is_route_collected: bool
-    listed: Listed | None
-    reads: Reads
-
-    @property
-    def members(self) -> Sequence[str]:
-        """Listed ones."""
-        return (self.listed.members if self.listed else None) or ()
-
-    @property
-    def model(self) -> str | None:
-        """The message model: as the list tells it, else as members do."""
-        told = self.listed.model if self.listed else None
-        return self.reads.model if told is None else told
-
-
-def not_asked(of: Inputs) -> list[str]:
+def _not_asked(of: TopicFacts) -> Iterator[str]:
     """Inputs that nobody asked for in this round: without them there is no verdict at all.
 
     A round that had to be cut was to have them: they are missing.
     """
-    if of.reads.was_cut:
-        return []
-    missing = []
-    if not of.is_route_collected:
-        missing.append(f"topic_route of {of.topic}: not_collected")
-    if _lacks_infos(of):
-        missing.append("running infos: not asked for in this round")
-    return missing
+    if not of.facts.reads.was_cut:
+        if not of.is_route_collected:
+            yield f"topic_route of {of.topic}: not_collected"
+        if _lacks_infos(of.facts):
+            yield "running infos: not asked for in this round"
 
 
-def unanswered(of: Inputs) -> list[str]:
+def _unanswered(of: TopicFacts) -> Iterator[str]:
     """Inputs that were due in this round and did not come."""
-    return [*_lists(of), *_group_and_route(of), *_cut_off(of), *_running_infos(of.reads, of.members)]
+    route = of.route
+    yield from _lists(of.facts.listed, (route.route_brokers if route else None) or ())
+    if of.is_route_collected and (route is None or route.queues is None):
+        yield f"topic_route of {of.topic}: {'not read in this round' if route is None else _fate(route._asdict())}"
+    if route is not None and route.routes_differ:
+        yield f"topic_route of {of.topic}: the name servers differ"
+    if of.facts.model is None and of.facts.members:
+        yield "message model: not read"
+    if of.facts.reads.was_cut:
+        if not of.is_route_collected:
+            yield f"topic_route of {of.topic}: {_CUT}"
+        if _lacks_infos(of.facts):
+            yield f"running infos: {_CUT}"
+    yield from _running_infos(of.facts.reads, of.facts.members)
 
 
-def _lacks_infos(of: Inputs) -> bool:
-    return bool(of.members) and not of.reads.reads and not of.reads.statuses
-
-
-def _cut_off(of: Inputs) -> list[str]:
-    if not of.reads.was_cut:
-        return []
-    missing = [] if of.is_route_collected else [f"topic_route of {of.topic}: {_CUT}"]
-    return [*missing, f"running infos: {_CUT}"] if _lacks_infos(of) else missing
+def _lacks_infos(facts: GroupFacts) -> bool:
+    return bool(facts.members) and not facts.reads.reads and not facts.reads.statuses
 
 
 def _fate(row: Row) -> str:
@@ -257,46 +229,27 @@ def _fate(row: Row) -> str:
     return "no answer" if row["error_code"] is None else f"refused, CODE {row['error_code']}"
 
 
-def _lists(of: Inputs) -> list[str]:
-    if of.listed is None:
-        return []
-    failed = [
-        f"consumer list{'' if place['broker_name'] is None else ' of ' + place['broker_name']}: {_fate(place)}"
-        for place in of.listed.listings
-        if not place["told"]
-    ]
-    named = [place["broker_name"] for place in of.listed.listings if place["broker_name"] is not None]
-    brokers = (of.route.route_brokers if of.route else None) or ()
-    unasked = [b for b in dict.fromkeys(brokers) if b not in named] if named else []
-    return [*failed, *(f"consumer list of {broker}: not asked for" for broker in unasked)]
+def _lists(listed: Listed | None, brokers: Iterable[str]) -> Iterator[str]:
+    if listed is None:
+        yield "consumer list: not asked for in this round"
+        return
+    for place in listed.listings:
+        if not place["told"]:
+            whose = "" if place["broker_name"] is None else f" of {place['broker_name']}"
+            yield f"consumer list{whose}: {_fate(place)}"
+    named = [place["broker_name"] for place in listed.listings if place["broker_name"] is not None]
+    for broker in dict.fromkeys(brokers) if named else ():
+        if broker not in named:
+            yield f"consumer list of {broker}: not asked for"
 
 
-def _group_and_route(of: Inputs) -> list[str]:
-    missing = []
-    if of.listed is None:
-        missing.append("consumer list: not asked for in this round")
-    if of.is_route_collected and (of.route is None or of.route.queues is None):
-        missing.append(f"topic_route of {of.topic}: {_fate_of_route(of.route)}")
-    if of.route is not None and of.route.routes_differ:
-        missing.append(f"topic_route of {of.topic}: the name servers differ")
-    if of.model is None and of.members:
-        missing.append("message model: not read")
-    return missing
-
-
-def _fate_of_route(route: TopicRoute | None) -> str:
-    return "not read in this round" if route is None else _fate({"error": route.error, "error_code": route.error_code})
-
-
-def _running_infos(told: Reads, members: Collection[str]) -> list[str]:
-    missing = []
+def _running_infos(told: Reads, members: Collection[str]) -> Iterator[str]:
     if told.reads:
         asked = {read["client_id"] for read in told.reads}
         came = {read["client_id"] for read in told.reads if read["answered"]}
         failed = {r["client_id"]: r for r in told.reads if r["client_id"] not in came}
-        missing += [f"running info of {client_id}: {_fate(read)}" for client_id, read in failed.items()]
-        missing += [f"running info of {c}: not asked for" for c in dict.fromkeys(members) if c not in asked]
-    missing += [f"running info of a member: {_fate(status)}" for status in told.statuses if not status["answered"]]
+        yield from (f"running info of {client_id}: {_fate(read)}" for client_id, read in failed.items())
+        yield from (f"running info of {c}: not asked for" for c in dict.fromkeys(members) if c not in asked)
+    yield from (f"running info of a member: {_fate(status)}" for status in told.statuses if not status["answered"])
     if not told.reads and any(status["answered"] for status in told.statuses):
-        missing.append(_IGNORED)
-    return missing
+        yield _IGNORED

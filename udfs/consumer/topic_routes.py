@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.allocation import java_string_key
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
-from hindsight.udfs.consumer.rows_of_rounds import RowsOfRounds, microseconds, rows_of_rounds, with_evidence
+from hindsight.udfs.consumer.rows_of_rounds import (
+    DAY_US,
+    RowsOfRounds,
+    differs,
+    microseconds,
+    rows_of_rounds,
+    with_evidence,
+)
 from hindsight.udfs.limits.door_rules import MOST_QUEUES
 from hindsight.udfs.values.date_digests import digest
 from hindsight.udfs.values.row_hashes import BoolArray, HashArray, IntArray, chosen, mixed, sums, value_hashes, whole
@@ -60,6 +67,7 @@ class TopicRoute(NamedTuple):
         queue_kind: ``logical`` for a static topic, which has one broker here, the mock one of its logical queues.
         hosts: on which real brokers these lie.
         route_brokers: the real brokers.
+        number: equal for routes of a bucket that tell the same.
     """
 
     error: str | None
@@ -70,6 +78,7 @@ class TopicRoute(NamedTuple):
     queue_kind: str | None
     hosts: list[dict[str, Any]] | None
     route_brokers: list[str] | None
+    number: int = 0
 
 
 class _View(NamedTuple):
@@ -207,14 +216,6 @@ _TOLD = (
     "name_server", "broker_name", "read_queue_nums", "perm", "logical_broker_name", "logical_queue_nums",
     "logical_queues",
 )  # fmt: skip
-_DAY_US = 86_400_000_000
-
-
-class Route(NamedTuple):
-    """A topic's route, and a number for what it tells: equal for equal routes."""
-
-    number: int
-    told: TopicRoute
 
 
 class RoutedTopics:
@@ -233,14 +234,14 @@ class RoutedTopics:
         self._routes = rows_of_rounds(routes, "topic", ("captured_at", "name_server", "broker_name"))
         self._shows = _ordered(self._captures, _READ)
         self._told = _ordered(self._routes, _TOLD)
-        self._by_hash: dict[tuple[int, int], Route] = {}
+        self._by_hash: dict[tuple[int, int], TopicRoute] = {}
         self._numbers: dict[str, int] = {}
 
     def is_collected(self, topic: str, collector: str, round_us: int) -> bool:
         """Whether a collector asked for the topic's route on the date of a round."""
-        return (topic, collector, round_us // _DAY_US) in self._collected
+        return (topic, collector, round_us // DAY_US) in self._collected
 
-    def of(self, topic: str, collector: str, round_us: int) -> Route | None:
+    def of(self, topic: str, collector: str, round_us: int) -> TopicRoute | None:
         """The route of a topic in a round, epoch us; None: it was not asked for."""
         key = (topic, collector, round_us)
         place = self._captures.place_of.get(key)
@@ -251,7 +252,7 @@ class RoutedTopics:
         if shows not in self._by_hash:
             read = topic_route(self._captures.of(key).to_pylist(), self._routes.of(key).to_pylist())
             content = repr((read._replace(queues=None), read.queues and read.queues.list_hash))
-            self._by_hash[shows] = Route(self._numbers.setdefault(content, len(self._numbers)), read)
+            self._by_hash[shows] = read._replace(number=self._numbers.setdefault(content, len(self._numbers)))
         return self._by_hash[shows]
 
     def evidence(self, topic: str, collector: str, round_us: int) -> str | None:
@@ -264,7 +265,7 @@ class RoutedTopics:
 
 
 def _collected(captures: pa.Table) -> set[tuple[str, str, int]]:
-    days = pa.array(microseconds(captures, "round_at") // _DAY_US)
+    days = pa.array(microseconds(captures, "round_at") // DAY_US)
     each = captures.select(["topic", "collector"]).append_column("day", days)
     each = each.group_by(["topic", "collector", "day"]).aggregate([])
     return set(zip(*(each[name].to_pylist() for name in ("topic", "collector", "day")), strict=True))
@@ -275,8 +276,7 @@ def _ordered(of: RowsOfRounds, columns: tuple[str, ...]) -> HashArray:
     if not len(of.starts):
         return np.zeros(0, np.uint64)
     at, number = microseconds(of.rows, "captured_at"), of.numbers()
-    later = np.append(0, ((at[1:] != at[:-1]) & (number[1:] == number[:-1])).astype(np.int64))
-    step = np.cumsum(later)
+    step: IntArray = np.cumsum(differs(at) & ~differs(number))
     place = (step - step[of.starts][number]).astype(np.uint64)
     return sums(mixed(value_hashes(of.rows, columns) + mixed(place)), of.starts)
 

@@ -29,9 +29,9 @@ from hindsight.udfs.consumer.member_rules import Rules, member_events, member_ru
 from hindsight.udfs.consumer.offset_marks import Readings
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
-from hindsight.udfs.consumer.rows_of_rounds import EPOCH, RoundKey, instant
-from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, Inputs, JudgedTopic, TopicFacts, verdict
-from hindsight.udfs.consumer.topic_routes import Route
+from hindsight.udfs.consumer.rows_of_rounds import DAY_US, EPOCH, RoundKey, instant
+from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, JudgedTopic, TopicFacts, verdict
+from hindsight.udfs.consumer.topic_routes import TopicRoute
 from hindsight.udfs.groups.group_walk import (
     DRIFT,
     SCOPE,
@@ -49,7 +49,6 @@ from hindsight.udfs.values.message_queues import is_system_topic, lite_parent
 
 K = TypeVar("K")
 V = TypeVar("V")
-_DAY_US = 86_400_000_000
 _S = 1_000_000  # microseconds
 JUDGED = "judged"  # what a fold gives beside the rows of the walk
 _MOST_KEPT = 64  # of what may be met again
@@ -89,7 +88,7 @@ class GroupFold:
         """
         self.key, self._recorded, self._told, self._settings = key, recorded, told, settings
         _, collector, consumer_group = key
-        self._rounds = recorded.rounds.get((consumer_group, collector), ())
+        self.rounds = recorded.rounds.get((consumer_group, collector), ())
         self._next = 0
         self._history = None if opening is None else opened(key, opening, settings.walk)
         self._readings = recorded.readings.get((consumer_group, collector), ())
@@ -136,7 +135,7 @@ class GroupFold:
         return self._assigning.is_open
 
     def _member_events(self) -> dict[int, list[dict[str, Any]]]:
-        ends = [(int(self._recorded.captured.at[place]), at) for at, place in self._rounds]
+        ends = [(int(self._recorded.captured.at[place]), at) for at, place in self.rounds]
         return member_events(ends, self._told.events or (), lookback_s=self._settings.lookback_s)
 
     def walk(
@@ -152,11 +151,11 @@ class GroupFold:
         They come by kind, those of the walk as dicts, ``JudgedTopic`` as it is; ``owned`` and
         ``popped`` are the queues of these rounds, ``day`` is theirs if they are to be judged: from ``from_us`` on.
         """
-        while self._next < len(self._rounds) and self._rounds[self._next][0] < until_us:
-            at, place = self._rounds[self._next]
+        while self._next < len(self.rounds) and self.rounds[self._next][0] < until_us:
+            at, place = self.rounds[self._next]
             self._next += 1
-            brought = self._together(at, place, owned, popped)
-            if day is not None and at // _DAY_US == (day - EPOCH.date()).days and at >= from_us:
+            brought = self.together(at, place, owned, popped)
+            if day is not None and at // DAY_US == (day - EPOCH.date()).days and at >= from_us:
                 yield from self._judged(brought, day)
                 yield from self._shared(brought)
             self._pass_by(at, place)
@@ -166,14 +165,6 @@ class GroupFold:
         self._shares.pass_by(at)
         until = max(int(captured.read_until[place]), int(captured.swept_until[place]))
         self.read_until, self.longest = max(self.read_until, until), max(self.longest, until - at)
-
-    def places(self) -> dict[int, int]:
-        """The place of each round among those that were captured, by its instant, epoch us."""
-        return dict(self._rounds)
-
-    def brought_together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> Round:
-        """A round for who asks what it shows, and does not walk; they are asked for in order."""
-        return self._together(at, place, owned, popped)
 
     def close(self, day: date, *, is_last: bool) -> Iterator[tuple[str, Any]]:
         """Rows that the end of a date gives."""
@@ -186,7 +177,8 @@ class GroupFold:
         yield from ((ASSIGNMENT, place | row) for row in self._assigning.close())
         yield from close(self._history, {**place, "is_last": is_last}, self._settings.walk)
 
-    def _together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> Round:
+    def together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues) -> Round:
+        """A round, and all that follows from what it shows; rounds are asked for in order."""
         key = (self.key[2], self.key[1], at)
         captured, held = self._recorded.captured, owned.of(key)
         facts, is_read = self._facts_of(at, place)
@@ -226,11 +218,9 @@ class GroupFold:
     def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
         key = facts.number, self._told.shown.changes_until(read_until)
         if key not in self._rules:
-            rules = Rules()
-            if facts.listed is not None:
-                told, listed = self._told, facts.listed
-                shown, own = told.shown, (told.setting, told.declared)
-                rules = member_rules(listed.connections, facts.reads.reads, shown, read_until, *own)
+            connections, told = facts.listed.connections if facts.listed else (), self._told
+            own = told.shown, read_until, told.setting, told.declared
+            rules = member_rules(connections, facts.reads.reads, *own)
             _keep(self._rules, key, (next(self._number), rules))
         return self._rules[key]
 
@@ -274,13 +264,12 @@ class GroupFold:
         return self._consumed[reading[1]]
 
     def _topic(
-        self, topic: str, at: int, facts: GroupFacts, rules: tuple[int, Rules], route: Route | None
+        self, topic: str, at: int, facts: GroupFacts, rules: tuple[int, Rules], route: TopicRoute | None
     ) -> TopicFacts:
         is_collected = self._recorded.routes.is_collected(topic, self.key[1], at)
         key = topic, facts.number, rules[0], route and route.number, is_collected
         if key not in self._topics:
-            inputs = Inputs(topic, route and route.told, is_collected, facts.listed, facts.reads)
-            made = TopicFacts(next(self._number), inputs, facts, rules[1], route)
+            made = TopicFacts(next(self._number), topic, facts, rules[1], route, is_route_collected=is_collected)
             if made.can_expect:
                 self._expect(made)
             _keep(self._topics, key, made, most=_MOST_KEPT * 16)
@@ -343,8 +332,8 @@ class GroupFold:
         events = self._events.get(round_us) if self._told.events is not None else None
         through_proxy = (collector, day) in self._recorded.asks_proxy
         shows = tuple(facts.number for facts, _ in brought.topics)
-        is_again = brought.reading is not None and self._last_reading == (round_us // _DAY_US, brought.reading[0])
-        self._last_reading = brought.reading and (round_us // _DAY_US, brought.reading[0])
+        is_again = brought.reading is not None and self._last_reading == (round_us // DAY_US, brought.reading[0])
+        self._last_reading = brought.reading and (round_us // DAY_US, brought.reading[0])
         pulled, consumed = brought.owned.oldest
         at = int(self._recorded.captured.at[brought.place])
         dead = self._recorded.ends.dead_letters(collector, self.key[2], at)

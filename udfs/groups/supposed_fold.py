@@ -16,7 +16,7 @@ from hindsight.udfs.consumer.expected_allocation import Shares
 from hindsight.udfs.consumer.member_rules import Rules
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
-from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts
+from hindsight.udfs.consumer.topic_facts import GroupFacts
 from hindsight.udfs.groups.group_fold import GroupFold, Round
 from hindsight.udfs.scenarios.supposed_rows import GroupPremise
 from hindsight.udfs.strategies.member_families import has_no_choice
@@ -106,20 +106,21 @@ class SupposedFold(GroupFold):
         ``of_group``: as ``GroupFold`` takes it, with the rows as they are supposed."""
         super().__init__(*of_group)
         self._of_record, self._premises = recorded, premises
-        self._record_place = recorded.places()
+        self._record_place = dict(recorded.rounds)
         self._at = 0
         self._rules_by_number: dict[tuple[int, int], tuple[int, Rules]] = {}
         self._seen: dict[tuple[Any, ...], int] = {}
         self._numbers = count(1)
 
-    def _together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues = NOTHING_POPPED) -> Round:
+    def together(self, at: int, place: int, owned: OwnedQueues, popped: PoppedQueues = NOTHING_POPPED) -> Round:
+        """The round as supposed."""
         self._at = at
-        brought = super()._together(at, place, owned, popped)
-        was = self._of_record.brought_together(at, self._record_place[at], owned, popped)
+        brought = super().together(at, place, owned, popped)
+        was = self._of_record.together(at, self._record_place[at], owned, popped)
         key = (was.owned.shows, was.facts.number, brought.facts.number, _numbers(was), _numbers(brought))
         number = self._seen.setdefault(key, next(self._numbers))
-        moved = Moved(partial(_moved, was, brought))
-        return brought._replace(owned=Owned((-1, number), was.owned.oldest, moved))
+        owners = partial(_moved, was, brought)
+        return brought._replace(owned=Owned((-1, number), was.owned.oldest, owners, lambda: list(owners())))
 
     def _rules_of(self, facts: GroupFacts, read_until: int) -> tuple[int, Rules]:
         number, rules = super()._rules_of(facts, read_until)
@@ -131,21 +132,6 @@ class SupposedFold(GroupFold):
                 made = supposed_rules(made, premise)
             self._rules_by_number[key] = (number, rules) if made == rules else (-next(self._numbers), made)
         return self._rules_by_number[key]
-
-
-class Moved:
-    """Owners that are worked out when they are asked for; as ``OwnedQueues`` gives those that were read."""
-
-    def __init__(self, owners: partial[OwnersByTopic]) -> None:
-        self._owners = owners
-
-    def topics(self, _: slice) -> list[str]:
-        """The topics of these queues."""
-        return list(self._owners())
-
-    def by_topic(self, _: slice) -> OwnersByTopic:
-        """The owners of each queue."""
-        return self._owners()
 
 
 def supposed_rules(rules: Rules, premise: GroupPremise) -> Rules:
@@ -182,18 +168,15 @@ def _numbers(of: Round) -> tuple[int, ...]:
     return tuple(topic.number for topic, _ in of.topics)
 
 
-def _shares(expected: Expected | None) -> Shares | None:
-    return None if expected is None else expected.shares
-
-
 def _moved(was: Round, brought: Round) -> OwnersByTopic:
     """The owners of a round under the premises."""
     if brought.facts.shared:
         return was.owned.by_topic()  # the broker hands the queues out: no rule of clients says who would hold them
-    before = {topic.topic: topic.expected for topic, _ in was.topics}
-    claims = {}
-    for topic, _ in brought.topics:
-        claims[topic.topic] = Claims(_shares(before.get(topic.topic)), _shares(topic.expected))
+    before = {topic.topic: topic.expected.shares for topic, _ in was.topics if topic.expected}
+    claims = {
+        topic.topic: Claims(before.get(topic.topic), topic.expected.shares if topic.expected else None)
+        for topic, _ in brought.topics
+    }
     answering = {row["client_id"] for row in brought.facts.reads.reads if row["answered"]}
     left = {*was.facts.members} - {*brought.facts.members}
     return moved_owners(was.owned.by_topic(), claims, Present(answering, left, bool(brought.facts.reads.ordered)))

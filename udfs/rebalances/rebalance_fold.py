@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.consumer.group_rows import to_ms
-from hindsight.udfs.consumer.rows_of_rounds import microseconds
+from hindsight.udfs.consumer.rows_of_rounds import DAY_US, microseconds
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.logged_shares import LoggedShares
 from hindsight.udfs.rebalances.rebalance_event import (
@@ -39,7 +39,6 @@ OF_GROUP = (*HEARD, _ASSIGNED)  # kinds of client_event that name a group
 CREATED, STOPPED, CHANGED_ROUTE = "client_created", "client_stopped", "route_changed"
 # Those that name none: of the groups whose clients write into the log.
 OF_LOG = (CREATED, STOPPED, CHANGED_ROUTE, "rebalance_failed", "allocation_failed")
-_DAY_US = 86_400_000_000
 # ConsumerManager#scanNotActiveChannel: CHANNEL_EXPIRED_TIMEOUT 120 s (from 5.1.0 on a setting), looked at every 10 s.
 EXPIRED_MS = 130_000
 _HEARTBEAT_MS = 40_000  # sent every 30 s
@@ -95,7 +94,7 @@ class Told:
 
 def _rows(rows: pa.Table, day: date) -> Iterator[dict[str, Any]]:
     """Rows of a date with instants as whole numbers, epoch us, which cost less to read."""
-    days = microseconds(rows, "logged_at") // _DAY_US
+    days = microseconds(rows, "logged_at") // DAY_US
     rows = rows.filter(pa.array(days == (day - date(1970, 1, 1)).days))
     instants = [name for name in rows.column_names if pa.types.is_timestamp(rows.schema.field(name).type)]
     for name in instants:

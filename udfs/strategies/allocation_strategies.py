@@ -6,7 +6,7 @@ Most look at places in the lists only; some know in which machine room things st
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import NamedTuple, Protocol, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
 
 from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
@@ -28,38 +28,6 @@ def require_known_profile(profile: str) -> None:
             "Pass the id of the client's release, or add the new family to PROFILES in udfs/release_profiles.py or "
             "to CLIENT_FAMILIES in udfs/client_families.py."
         )
-
-
-def machine_room_hands_out_any_queue(profile: str) -> bool:
-    """Whether MACHINE_ROOM counts the room's queues but takes them from the whole list: a bug through 4.7.1.
-
-    Source: AllocateMessageQueueByMachineRoom#allocate, 4.7.1 and 4.8.0.
-    """
-    return not PROFILES[profile].machine_room_fixed
-
-
-def machine_room_checks_arguments(profile: str) -> bool:
-    """Whether MACHINE_ROOM refuses empty arguments: since 4.9.3 and 5.0.0-ALPHA; before, nobody got anything.
-
-    Source: AllocateMessageQueueByMachineRoom#allocate, 4.9.2 and 4.9.3.
-    """
-    return PROFILES[profile].machine_room_check != "none"
-
-
-def machine_room_refuses_blank_ids(profile: str) -> bool:
-    """Whether MACHINE_ROOM counts a client id of blanks as empty: 4.9.3 and 5.0.0-ALPHA alone.
-
-    Source: AllocateMessageQueueByMachineRoom#allocate, 4.9.3 (isBlank) and 4.9.4 (isEmpty in the base class).
-    """
-    return PROFILES[profile].machine_room_check == "blank"
-
-
-def hashes_in_platform_charset(profile: str) -> bool:
-    """Whether CONSISTENT_HASH hashes the bytes of the JVM's default charset; always UTF-8 since 5.0.0.
-
-    Source: ConsistentHashRouter.MD5Hash#hash, 4.9.8 and 5.0.0.
-    """
-    return PROFILES[profile].hash_charset == "platform"
 
 
 @cache
@@ -142,18 +110,11 @@ class AllocationRequest:
 
 
 Answer = Callable[[str], list[MessageQueue] | None]
-
-
-class Strategy(Protocol):
-    """An allocation strategy: takes one group's request, gives back each client's own answer.
-
-    The call stands for Java's constructor and may refuse parameters as it does. The answer stands for
-    ``allocate``: it takes one client id, checks the arguments in the strategy's own order, and returns a fresh list
-    or None. What all clients share (ring, rooms) is built once per request, at the first answer that needs it.
-    """
-
-    def __call__(self, request: AllocationRequest, /) -> Answer:
-        """The answer function for this group's lists."""
+# Takes one group's request, gives back each client's own answer. The call stands for Java's constructor and may refuse
+# parameters as it does. The answer stands for ``allocate``: it takes one client id, checks the arguments in the
+# strategy's own order, and returns a fresh list or None. What all clients share (ring, rooms) is built once per
+# request, at the first answer that needs it.
+Strategy = Callable[[AllocationRequest], Answer]
 
 
 def is_member(request: AllocationRequest, current_cid: str) -> bool:
@@ -265,7 +226,7 @@ def machine_room(request: AllocationRequest) -> Answer:
         if not _is_machine_room_member(request, cid):
             return []
         counted = room_queues()
-        source = request.mq_all if machine_room_hands_out_any_queue(request.profile) else counted
+        source = counted if PROFILES[request.profile].machine_room_fixed else request.mq_all
         place = request.first_places[cid]
         size, one_more = divmod(len(counted), len(request.cid_all))
         queues = list(source[place * size : (place + 1) * size])
@@ -293,41 +254,36 @@ def machine_room_nearby(inner: Strategy) -> Strategy:
     def nearby(request: AllocationRequest) -> Answer:
         inner(request)  # Java constructs the inner strategy first: it may refuse its parameters.
         _, room_of_client = _room_functions(request)
-        rooms = cache(lambda: _Rooms.of(request, inner))
+        rooms = cache(lambda: _answers_of_rooms(request, inner))
 
         def answer(cid: str) -> list[MessageQueue] | None:
             if not is_member(request, cid):
                 return []
-            own_room = rooms().with_clients.get(room_of_client(cid))
+            with_clients, without_clients = rooms()
+            own_room = with_clients.get(room_of_client(cid))
             shares = [own_room] if own_room else []
-            return [mq for share in [*shares, *rooms().without_clients] for mq in _all_of(share(cid))]
+            return [mq for share in [*shares, *without_clients] for mq in _all_of(share(cid))]
 
         return answer
 
     return nearby
 
 
-class _Rooms(NamedTuple):
+def _answers_of_rooms(request: AllocationRequest, inner: Strategy) -> tuple[dict[str | None, Answer], list[Answer]]:
     """The inner strategy's answers: by room for rooms with clients and queues, in order for rooms without clients."""
-
-    with_clients: dict[str | None, Answer]
-    without_clients: list[Answer]
-
-    @classmethod
-    def of(cls, request: AllocationRequest, inner: Strategy) -> "_Rooms":
-        room_of_queue, room_of_client = _room_functions(request)
-        # Queues before clients: the first one without a room is named in the error.
-        queues = _by_room(request.mq_all, room_of_queue, lambda mq: f"mq {java_to_string(mq)}")
-        clients = _by_room(request.cid_all, room_of_client, lambda cid: f"consumer id {cid}")
-        with_clients: dict[str | None, Answer] = {}
-        without_clients = []
-        for room in sorted(queues, key=java_string_key):
-            mq_all = tuple(queues[room])
-            if room in clients:
-                with_clients[room] = inner(replace(request, mq_all=mq_all, cid_all=tuple(clients[room])))
-            else:
-                without_clients.append(inner(replace(request, mq_all=mq_all)))
-        return cls(with_clients, without_clients)
+    room_of_queue, room_of_client = _room_functions(request)
+    # Queues before clients: the first one without a room is named in the error.
+    queues = _by_room(request.mq_all, room_of_queue, lambda mq: f"mq {java_to_string(mq)}")
+    clients = _by_room(request.cid_all, room_of_client, lambda cid: f"consumer id {cid}")
+    with_clients: dict[str | None, Answer] = {}
+    without_clients = []
+    for room in sorted(queues, key=java_string_key):
+        mq_all = tuple(queues[room])
+        if room in clients:
+            with_clients[room] = inner(replace(request, mq_all=mq_all, cid_all=tuple(clients[room])))
+        else:
+            without_clients.append(inner(replace(request, mq_all=mq_all)))
+    return with_clients, without_clients
 
 
 def _by_room(
@@ -369,8 +325,9 @@ def _stands_in(machine_rooms: Collection[str] | None, mq: MessageQueue) -> bool:
 
 
 def _is_machine_room_member(request: AllocationRequest, cid: str) -> bool:
-    if not machine_room_checks_arguments(request.profile):
+    check = PROFILES[request.profile].machine_room_check
+    if check == "none":
         return cid in request.first_places
-    if machine_room_refuses_blank_ids(request.profile) and java_is_blank(cid):
+    if check == "blank" and java_is_blank(cid):
         raise AllocationError("IllegalArgumentException", "currentCID is empty")
     return is_member(request, cid)

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
+from hindsight.udfs.release_profiles import PROFILES
 from hindsight.udfs.strategies.allocation_strategies import (
     AllocationError,
     AllocationRequest,
     Answer,
-    hashes_in_platform_charset,
     is_member,
 )
 from hindsight.udfs.values.java_strings import java_encoder
@@ -103,7 +103,7 @@ def consistent_hash(request: AllocationRequest) -> Answer:
 
     @cache
     def queues_by_client() -> dict[str | None, list[MessageQueue]]:
-        charset = request.charset if hashes_in_platform_charset(request.profile) else "UTF-8"
+        charset = request.charset if PROFILES[request.profile].hash_charset == "platform" else "UTF-8"
         hash_of = hash_or_given(f"MD5 {charset}", md5_hash(charset))
         ring = hash_ring(request.cid_all, request.virtual_node_count, hash_of)
         queues: defaultdict[str | None, list[MessageQueue]] = defaultdict(list)

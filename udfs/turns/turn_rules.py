@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from hindsight.udfs.client_families import CLIENT_FAMILIES
 from hindsight.udfs.clients.client_kinds import ordered_queues
@@ -42,25 +42,10 @@ class Sent(NamedTuple):
     failed: bool = False
 
 
-class Rule(Protocol):
-    """How a family counts; a state is the place whose turn is next."""
-
-    start: int  # of a producer that has not sent
-
-    def turn(self, state: int, sent: Sent) -> tuple[int | None, int]:
-        """The place whose turn it is, and the state behind it; None: it depends on what is not recorded."""
-
-    def follows_send(self, sent: Sent) -> bool:
-        """Whether the attempt goes by the one before it in its send, and not by the state."""
-
-    def looks_on(self, sent: Sent) -> bool:
-        """Whether the attempt may count more than one queue."""
-
-
 class GoTurns:
-    """One counter for all attempts; source: ``RoundRobin``."""
+    """One counter for all attempts; source: ``RoundRobin``. A state is the place whose turn is next."""
 
-    start = 1
+    start = 1  # of a producer that has not sent
 
     def __init__(self, queues: Sequence[MessageQueue], profile: str) -> None:
         """``queues``: not empty."""
@@ -68,7 +53,10 @@ class GoTurns:
         self._avoids = CLIENT_FAMILIES[profile].avoids_last
 
     def turn(self, state: int, sent: Sent) -> tuple[int | None, int]:
-        """A retry passes over queues of the broker that failed, where its release looks at it."""
+        """The place whose turn it is, and the state behind it; None: it depends on what is not recorded.
+
+        A retry passes over queues of the broker that failed, where its release looks at it.
+        """
         size, place = len(self._brokers), state
         if self.looks_on(sent):
             if sent.last_broker_name is None:
@@ -78,11 +66,11 @@ class GoTurns:
         return place, (place + 1) % size
 
     def follows_send(self, sent: Sent) -> bool:
-        """Never."""
+        """Whether the attempt goes by the one before it in its send, and not by the state: never."""
         return False
 
     def looks_on(self, sent: Sent) -> bool:
-        """Where it passes over a broker."""
+        """Whether the attempt may count more than one queue: where it passes over a broker."""
         return sent.is_retry and sent.mode in self._avoids
 
 
@@ -116,6 +104,9 @@ class CppTurns:
     def looks_on(self, sent: Sent) -> bool:
         """Every retry may."""
         return sent.is_retry
+
+
+Rule = GoTurns | CppTurns
 
 
 def rule_of(queues: Sequence[MessageQueue], profile: str) -> Rule:
