@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import readline  # noqa: F401  # here, so that it does not set what is taken out below again
 import time
@@ -105,6 +106,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.spark)
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         item.add_marker(pytest.mark.random)
+
+
+def pytest_collection_finish() -> None:
+    """What stands by then stays until the end: to look through half a million objects takes long."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Then libraries find theirs again, and clear them away."""
+    gc.unfreeze()
 
 
 @cache

@@ -56,11 +56,17 @@ def _told(kind: str, of: dict[str, Any]) -> str:
     return f"{kind} {json.dumps(of, sort_keys=True)}"
 
 
-def results_of_table(table: Table, expected: Sequence[Expectation], ask: Ask) -> list[dict[str, Any]]:
-    """The rows of ``quality_result``; ``ask`` is of this table's rows. What cannot be counted is a critical failure."""
+def results_of_table(
+    table: Table, expected: Sequence[Expectation], ask: Ask, *, has_rows: bool = True
+) -> list[dict[str, Any]]:
+    """The rows of ``quality_result``; ``ask`` is of this table's rows. What cannot be counted is a critical failure.
+
+    Where it has none, no row repeats a key or has an unknown value: only invariants, which see more, are asked for.
+    """
+    asked = [each for each in expected if has_rows or each.counts == _SELECTED]
     try:
-        counts = ask([each.query for each in expected])
-        return [_result(table, each, count) for each, count in zip(expected, counts, strict=True)]
+        counts = dict(zip(asked, ask([each.query for each in asked]) if asked else (), strict=True))
+        return [_result(table, each, counts.get(each, 0)) for each in expected]
     except Exception:  # of one count, whatever it is: each by itself, to tell which
         return [_by_itself(table, each, ask) for each in expected]
 

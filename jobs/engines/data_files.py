@@ -140,8 +140,14 @@ class _Writing:
             schema = schema.remove(schema.get_field_index("event_date"))
         self._schema = schema
         self._system.create_dir(self._place.rpartition("/")[0], recursive=True)
+        self._written: list[pq.FileMetaData] = []
         self._writer = pq.ParquetWriter(
-            self._place, schema, filesystem=self._system, store_schema=False, **_encodings(first.select(schema.names))
+            self._place,
+            schema,
+            filesystem=self._system,
+            store_schema=False,
+            metadata_collector=self._written,
+            **_encodings(first.select(schema.names)),
         )
 
     def write(self, rows: pa.Table) -> None:
@@ -150,9 +156,8 @@ class _Writing:
 
     def end(self) -> StagedFile:
         self._writer.close()
-        size = self._system.get_file_info(self._place).size
-        with pq.ParquetFile(self._place, filesystem=self._system) as written:
-            return StagedFile(self._path, size, written.metadata.num_rows, self._day, _stats(written.metadata))
+        size, (written,) = self._system.get_file_info(self._place).size, self._written
+        return StagedFile(self._path, size, written.num_rows, self._day, _stats(written))
 
 
 def _encodings(first: pa.Table) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class LocalAsker(Asker):
         if described and (rows := self._described(described[1])) is not None:
             return rows
         with _in_words():
-            found = self._database.sql(self._one_statement(self._with_versions(query)).query)
+            found = self._database.sql(self._one_statement(self._with_versions(query)))
         return pa.table({}) if found is None else found
 
     def answers(self, queries: Sequence[str]) -> list[pa.Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hindsight.conf.failure import ExpectedError
@@ -20,6 +21,7 @@ class WrongSchemaError(ExpectedError):
     """Raised when a stored table differs from its contract in more than columns that came later."""
 
 
+@cache
 def stored_columns(table: Table) -> StructType:
     """The contract's columns as Delta can enforce them: NOT NULL only at the top level."""
     return StructType([StructField(f.name, nullable(f.dataType), f.nullable, f.metadata) for f in table.schema.fields])
@@ -72,7 +74,8 @@ def later_columns(found: StructType | SparkColumns, table: Table, place: str) ->
 
     Raises: WrongSchemaError: it differs in anything else; nothing is read from it or written to it then.
     """
-    differences = list(_differences(of_json(found.json()), stored_columns(table)))
+    own = found if isinstance(found, StructType) else of_json(found.json())
+    differences = list(_differences(own, stored_columns(table)))
     wrong = "; ".join(said for said, later in differences if later is None)
     if wrong:
         raise WrongSchemaError(
@@ -85,12 +88,13 @@ def later_columns(found: StructType | SparkColumns, table: Table, place: str) ->
 def _differences(found: DataType, wanted: DataType, place: str = "") -> Iterator[tuple[str, str | None]]:
     """Where a stored table differs, in words; and the column that it only lacks, and that may be null."""
     if isinstance(found, StructType) and isinstance(wanted, StructType):
-        for name in found.names:
-            if name not in wanted.names:
+        there, known = {field.name: field.dataType for field in found.fields}, {*wanted.names}
+        for name in there:
+            if name not in known:
                 yield f"column {place}{name} is not known", None
         for field in wanted.fields:
-            if field.name in found.names:
-                yield from _differences(found[field.name].dataType, field.dataType, f"{place}{field.name}.")
+            if field.name in there:
+                yield from _differences(there[field.name], field.dataType, f"{place}{field.name}.")
             elif field.nullable:
                 yield f"column {place}{field.name} is absent", f"{place}{field.name}"
             else:

@@ -102,11 +102,11 @@ def publish(lake: L, context: RunContext, derivation: Derivation[L]) -> Publicat
             rows = derivation.compute(stretch)
             first = not progress.computed
             lake.together(partial(lake.add_candidates, t, rows[t.name], first=first) for t in derivation.tables)
-            _remember(lake, derivation, progress, stretch)
+            counts = _remember(lake, derivation, progress, stretch)
         if not progress.computed:
             return PublicationResult(dates_left=progress.left())
         check(lake, context, derivation.job, {t: lake.candidates(t) for t in derivation.tables})
-        done = _commit(lake, context, derivation, progress, published + 1)
+        done = _commit(lake, context, derivation, progress, published + 1, counts)
         lake.note(_files_note(derivation.job), files.note)
         return done
 
@@ -179,27 +179,35 @@ def _contracts(tables: tuple[Table, ...]) -> str:
     return hashlib.sha256(columns.encode()).hexdigest()
 
 
-def _remember(lake: L, derivation: Derivation[L], progress: Progress, stretch: Stretch[L]) -> None:
-    """Note the state in which each computed date closes, dates that rows spilled into included."""
+def _remember(lake: L, derivation: Derivation[L], progress: Progress, stretch: Stretch[L]) -> Counter[ClusterDate]:
+    """Note the state in which each computed date closes, dates that rows spilled into included.
+
+    Returns how many rows each has of all that this run computed.
+    """
     carried = {t: [n for n in t.carried_columns if n != "event_date"] for t in derivation.closing}
     found = lake.candidate_digests({table: carried.get(table, []) for table in derivation.tables})
-    spilled = {at for of_table in found.values() for at, _ in of_table}
+    counts: Counter[ClusterDate] = Counter()
+    for of_table in found.values():
+        counts.update({at: each.rows for at, each in of_table})
     closing: dict[ClusterDate, str] = {}
     for table in derivation.closing:
         for at, each in found[table]:
             closing[at] = f"{closing.get(at, '')}{table.name}:{each.rows}:{each.digest};"
     waiting = {at for rows in derivation.waiting for at in lake.candidate_dates(*rows)}
-    progress.remember({*stretch.dates, *spilled} - {*progress.computed}, closing, waiting)
+    progress.remember({*stretch.dates, *counts} - {*progress.computed}, closing, waiting)
+    return counts
 
 
 def _commit(
-    lake: L, context: RunContext, derivation: Derivation[L], progress: Progress, number: int
+    lake: L,
+    context: RunContext,
+    derivation: Derivation[L],
+    progress: Progress,
+    number: int,
+    counts: Counter[ClusterDate],
 ) -> PublicationResult:
     dates = sorted(progress.computed)
     candidates = {table: lake.candidates(table) for table in derivation.tables}
-    counts: Counter[ClusterDate] = Counter()
-    for of_table in lake.candidate_digests(dict.fromkeys(derivation.tables, ())).values():
-        counts.update({at: each.rows for at, each in of_table})
     count = counts.total()
     begin_commits(lake, derivation.job, dates)
     lake.together(partial(_replace, lake, derivation, t, rows, dates) for t, rows in candidates.items())
