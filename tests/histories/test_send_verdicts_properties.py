@@ -11,6 +11,7 @@ from hindsight.udfs.fault_tolerance import PROFILES, FaultTable, RouteBroker
 from hindsight.udfs.producer.choice_readings import (
     FORGOTTEN,
     BrokerRecord,
+    Removal,
     Removals,
     RouteEntry,
     item_readings,
@@ -111,7 +112,10 @@ def test_verdicts_hold_for_every_table_that_the_client_can_have_had(seed, family
             assert truly == judgement.admissible
             assert judgement.verdict == "consistent"
         assert forgotten is None or forgotten in judgement.removable
-        removals.note(judgement, choice, records)
+        for r in records:
+            if r.broker_name in judgement.removable:
+                surely = r.broker_name == judgement.surely_removed and not r.near
+                removals.note(Removal(r.broker_name, now, surely), r.updated_at_ms)
         possible = frozen([t for items in possible for t in tables_after(items, profile, topic, now, last, chosen)])
         if judgement.surely_removed is not None:
             assert forgotten == judgement.surely_removed

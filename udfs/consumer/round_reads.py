@@ -131,9 +131,9 @@ def _broker(row: Row) -> str | None:
 
 
 # Captures of what every broker answers, and a proxy supports none of.
-REFUSED_BY_PROXY = (
-    (pc.field("error_code") == NOT_SUPPORTED) & pc.field("kind").isin([INFO, STATS]) & pc.field("broker_name").is_null()
-)
+# (``isin`` would load pandas with this module.)
+_OF_EVERY_BROKER = (pc.field("kind") == INFO) | (pc.field("kind") == STATS)
+REFUSED_BY_PROXY = (pc.field("error_code") == NOT_SUPPORTED) & _OF_EVERY_BROKER & pc.field("broker_name").is_null()
 
 
 def refusals(captures: pa.Table) -> set[tuple[str, date]]:
