@@ -90,11 +90,11 @@ _ALSO_READ = {
     schemas.CLIENT_EVENT: _ADDED,
     schemas.MEMBERSHIP_EVENT: ("topic", "broker_name", *_CHANGED, "source_file", "source_line"),
 }
-# Which lines and heartbeats tell of consumers.
+# Which lines and heartbeats tell of consumers: a column, and its values. (Expressions here would load pandas.)
 _TELLING = {
-    schemas.CLIENT_EVENT: pc.field("kind").isin(list(OF_GROUP)),
-    schemas.CLIENT_HEARTBEAT: pc.field("role") == "consumer",
-    schemas.MEMBERSHIP_EVENT: pc.field("kind").isin(list(EVENTS)),
+    schemas.CLIENT_EVENT: ("kind", OF_GROUP),
+    schemas.CLIENT_HEARTBEAT: ("role", ("consumer",)),
+    schemas.MEMBERSHIP_EVENT: ("kind", EVENTS),
 }
 _NEAREST = pa.schema(
     [("cluster", pa.string()), ("consumer_group", pa.string()), ("day", pa.int64()), ("distance", pa.int64())]
@@ -275,7 +275,9 @@ def _of_logs(table: Table, rows: pa.Table, split: Split) -> Iterator[Blob]:
     if table in _ALSO_READ:
         yield from split(LOGGED, logged_lines(rows, lately))
     own = chosen(rows, on_dates(rows, dates if is_of_clients else near(dates))).select(cut_schema(table.name).names)
-    own = own.filter(_TELLING[table]) if table in _TELLING else own
+    if table in _TELLING:
+        column, values = _TELLING[table]
+        own = own.filter(pc.field(column).isin(list(values)))
     yield from split(table.name, own)
     if is_of_clients:
         yield from split.logs(own)

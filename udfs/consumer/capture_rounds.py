@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.clients.client_kinds import GRPC, GRPC_CLIENT_ID, OTHER, REMOTING_PROXY, UNKNOWN
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
-from hindsight.udfs.consumer.round_reads import OF_GROUPS, REFUSED_BY_PROXY
+from hindsight.udfs.consumer.round_reads import OF_GROUPS, refused_by_proxy
 from hindsight.udfs.consumer.rows_of_rounds import (
     FAR,
     NEVER,
@@ -243,7 +243,7 @@ def asked_proxies(captures: pa.Table) -> pa.Table:
     """Which collectors asked a proxy instead of a name server, by date (``PROXY``): it supports none of what every
     broker answers.
     """
-    return captures.filter(REFUSED_BY_PROXY).select(PROXY.names).group_by(PROXY.names).aggregate([])
+    return captures.filter(refused_by_proxy()).select(PROXY.names).group_by(PROXY.names).aggregate([])
 
 
 def _kind_of_connection(heartbeats: pa.Table, through_proxy: pa.Array) -> pa.ChunkedArray:

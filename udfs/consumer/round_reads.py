@@ -130,15 +130,15 @@ def _broker(row: Row) -> str | None:
     return row["broker_name"] or None
 
 
-# Captures of what every broker answers, and a proxy supports none of.
-# (``isin`` would load pandas with this module.)
-_OF_EVERY_BROKER = (pc.field("kind") == INFO) | (pc.field("kind") == STATS)
-REFUSED_BY_PROXY = (pc.field("error_code") == NOT_SUPPORTED) & _OF_EVERY_BROKER & pc.field("broker_name").is_null()
+def refused_by_proxy() -> pc.Expression:
+    """Captures of what every broker answers, and a proxy supports none of."""
+    is_asked_of_all = pc.field("kind").isin([INFO, STATS])
+    return (pc.field("error_code") == NOT_SUPPORTED) & is_asked_of_all & pc.field("broker_name").is_null()
 
 
 def refusals(captures: pa.Table) -> set[tuple[str, date]]:
     """Collectors and dates of a cluster on which a proxy was asked."""
-    refused = captures.filter(REFUSED_BY_PROXY)
+    refused = captures.filter(refused_by_proxy())
     return set(zip(refused["collector"].to_pylist(), refused["event_date"].to_pylist(), strict=True))
 
 
