@@ -15,8 +15,6 @@ from hindsight.jobs.collect.failures import NoAnswerError, not_asked
 from hindsight.jobs.collect.questions import Question
 from hindsight.jobs.collect.server import Server
 
-_LEAST_PART = 0.2  # of the time that is left
-
 
 class Cut:
     """The end of one sweep; ``share``: of a step that may take the sweep so far, so that steps behind it have time."""
@@ -35,9 +33,12 @@ class Cut:
             timeout.reschedule(min(timeout.when() or at, at))
 
     def begin_step(self, share: float) -> None:
-        """Give a step its time: some, too, where those before it lasted longer than they may on a busy machine."""
-        now, end = asyncio.get_running_loop().time(), self._begun + self._longest_s
-        self._ends.setdefault(share, max(self._begun + share * self._longest_s, now + _LEAST_PART * (end - now)))
+        """Give a step its part of the time that is left, where those before it lasted longer than they may."""
+        if share not in self._ends:
+            now, before = asyncio.get_running_loop().time(), max(self._ends, default=0)
+            left = self._begun + self._longest_s - now
+            part = (share - before) / (1 - before)
+            self._ends[share] = max(self._begun + share * self._longest_s, now + part * left)
 
     def over(self, share: float = 1.0) -> bool:
         """Whether nothing more is asked in this step."""

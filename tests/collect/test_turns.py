@@ -6,13 +6,14 @@ import asyncio
 from collections import Counter
 from itertools import islice
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.jobs.collect import server as server_module
 from hindsight.jobs.collect.questions import Question
 from hindsight.jobs.collect.server import Manners
-from hindsight.jobs.collect.turns import Turns
+from hindsight.jobs.collect.turns import Cut, Turns
 from tests.collect import virtual_time
 
 
@@ -61,3 +62,18 @@ def test_who_stops_waiting_for_the_rate_takes_nobody_s_turn():
         return loop.time() - begun
 
     assert virtual_time.run(run()) < 0.06
+
+
+def test_a_step_that_begins_late_gets_its_part_of_what_is_left_and_no_more_when_it_goes_on():
+    async def run():
+        cut, over, ends = Cut(100.0), [], []
+        for at, share in ((0, 0.1), (10, 0.1), (10, 0.4), (70, 0.6), (85, 0.6), (90, 1.0), (95, 1.0)):
+            await asyncio.sleep(at - asyncio.get_running_loop().time())
+            cut.begin_step(share)
+            over.append(cut.over(share))
+            ends.append(cut._end_of(share))
+        return over, ends
+
+    over, ends = virtual_time.run(run())
+    assert over == [False, True, False, False, True, False, False]
+    assert ends == pytest.approx([10, 10, 40, 80, 80, 100, 100])
