@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hindsight.jobs.engines.counted_results import expectations, results_of_table
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.publishing.quality_gate import GateFailedError, check, validated
@@ -18,6 +19,7 @@ from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import (
     ALLOCATION_DRIFT,
     BROKER_AVAILABILITY_WINDOW,
+    DRIFT_INCIDENT,
     INVARIANTS,
     PUBLICATION,
     TABLES,
@@ -145,6 +147,18 @@ def test_both_engines_say_the_same_of_sound_and_of_broken_rows(lake, spark, tmp_
     local, *others = ({(r["table"], r["expectation"], *r.values()) for r in found} for found in of_both)
     assert all(other == local for other in others)
     assert len({row for row in local if not row[5]}) > len(INVARIANTS)
+
+
+def test_of_a_table_without_rows_only_what_may_see_others_is_asked():
+    expected, asked = list(expectations(DRIFT_INCIDENT, str)), []
+
+    def ask(queries):
+        asked.extend(queries)
+        return [3] * len(queries)
+
+    seen = results_of_table(DRIFT_INCIDENT, expected, ask, has_rows=False)
+    assert asked == [one.query for one in expected if one.told in {rule.name for rule in DRIFT_INCIDENT.rules}] != []
+    assert [one["success"] for one in seen] == [one.query not in asked for one in expected]
 
 
 def test_an_empty_candidate_passes(lake):

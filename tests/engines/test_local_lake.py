@@ -233,6 +233,15 @@ def test_files_are_listed_in_the_order_of_their_commits(lake, routes):
         assert [file.rows for file in one.files(TOPIC_ROUTE)] == [*range(1, 8)]
 
 
+def test_rows_of_a_file_of_several_clusters_count_for_each_of_them(lake, routes):
+    other = routes.set_column(0, "cluster", pa.array(["d"]))
+    lake.append(TOPIC_ROUTE, pa.concat_tables([routes, routes, other]))
+    lake.append(TOPIC_ROUTE, other)
+    assert [file.cluster for file in lake.files(TOPIC_ROUTE)] == [None, "d"]
+    counted = lake.counted(TOPIC_ROUTE, ["cluster"]).sort_by("cluster").to_pylist()
+    assert counted == [{"cluster": "c", "rows": 2}, {"cluster": "d", "rows": 2}]
+
+
 def test_what_was_appended_meanwhile_stays_beside_small_files_that_are_made_one(lake, routes, monkeypatch):
     for _ in range(MOST_SMALL_FILES - 1):
         lake.append(TOPIC_ROUTE, routes)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight.udfs.fault_tolerance import PROFILES, FaultItem
 from hindsight.udfs.producer.send_verdicts import (
     SAME_MILLISECOND,
+    Board,
     Choice,
     ItemReading,
     KnownBroker,
     RouteReading,
+    bit_of,
     judge,
 )
 from tests.random_examples import examples
@@ -87,3 +91,19 @@ def test_an_update_of_the_same_millisecond_leaves_a_choice_possible():
     judgement = judge(Choice("a", None, 10), known, PROFILES["P533"], enabled=True)
     assert (judgement.verdict, judgement.reason) == ("possible", SAME_MILLISECOND)
     assert judgement == judged_by_tables(Choice("a", None, 10), known, PROFILES["P533"], enabled=True)
+
+
+RANKS = (None, (False, 3, 0), (True, 700, 20))
+LISTED = (RouteReading(True, 4, True), RouteReading(True, 4, False), RouteReading(False, None, False, "stale_route"))
+
+
+def test_boards_that_have_the_same_in_common_find_the_same_options():
+    """Of every broker but that of the attempt before: a judge asks one of them for all."""
+    found = {}
+    for profile, enabled, last, count in product(PROFILES.values(), (True, False), (None, "b"), (3, 4)):
+        board = Board(Choice("a", last, 10), bit_of(0), profile, enabled=enabled, tolerance_ms=0, brokers=count)
+        for rank, reachable in product(RANKS, (True, False)):
+            readings = [(rank, reachable, None), (None, True, "possibly_absent")]
+            options = board.add(bit_of(2), "c", readings, LISTED)
+            assert found.setdefault((board.common, rank, reachable), options) == options
+    assert len({common for common, _, _ in found}) > 8

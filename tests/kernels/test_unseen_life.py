@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hindsight.udfs.producer.attempt_columns import instants
+from hindsight.udfs.producer.choice_readings import Removal, Removals
 from hindsight.udfs.producer.producer_fold import END
 from tests.hooked import REFUSED, TIMED_OUT, Hook, T, dropped, folded, route, start
 
@@ -511,3 +512,12 @@ def test_a_finding_says_why_it_is_no_surer():
     made = folded([*with_a_loss("5.3.3"), *Hook("AC110002000118B4AAC3").turns("b", 5_000, 200)])
     (long,) = (r for r in made["producer_finding"] if r["code"] == "LONG_ISOLATION")
     assert long["certainty"] == "possible" and "its recorder lost lines" in long["sentence"]
+
+
+def test_a_doubtful_removal_goes_on_from_the_first_of_its_kind_until_a_sure_one_or_an_update():
+    removals, told = Removals(tolerance_ms=3), []
+    for at, surely, updated in ((10, False, 5), (20, False, 13), (30, True, 13), (40, True, 13), (50, False, 34)):
+        told.append(removals.note(Removal("a", at, surely), updated))
+    assert told == [True, False, True, False, True]
+    assert removals.last("a") == Removal("a", 50, False)
+    assert removals.of("a", 53) is not None and removals.of("a", 54) is None and removals.of("b", 0) is None

@@ -42,6 +42,7 @@ from hindsight.udfs.producer.send_verdicts import (
     ItemReading,
     Judgement,
     Options,
+    Rank,
     RouteReading,
     bit_of,
     names_of,
@@ -52,6 +53,8 @@ from hindsight.udfs.values.row_hashes import IntArray
 
 # How the client's list is known to have a broker.
 _SURE, _LIKELY, _ELSEWHERE = range(3)
+# A broker's kind is a number, equal where it was the same thing: with these remainders by what the fallback did.
+_KINDS, _GONE, _PERHAPS_GONE, _SEVERAL = 3, 1, 2, -1  # several: it may have been more than one thing
 NO_SWITCH = "latency_fault_enabled is not recorded: with the switch off the choice would be impossible"
 
 # Readings of a broker's item and of its route.
@@ -133,22 +136,18 @@ class ChoiceJudge:
         size = len(self._names) + len(only)
         board = Board(choice, chosen, profile, enabled=enabled, tolerance_ms=self._tolerance_ms, brokers=size)
         # What a broker of a kind was found to be at an earlier choice that has these in common with this one.
-        common = (id(profile), enabled, size, choice.last_broker_name is None, *map(id, held))
-        found = self._options.setdefault(common, {})
+        found = self._options.setdefault((board.common, profile.mutates_queue_list, *map(id, held)), {})
         for pair in own:
-            name, bit, kind, rank = columns.names[pair], columns.bits[pair], columns.kinds[pair], columns.ranks[pair]
-            gone = None if rank is None or kind < 0 else removals.of(name, columns.updated[pair] or 0)
-            if gone is not None:
-                kind, rank = (kind + 1, None) if gone.surely else (kind + 2, rank)
-            is_common = kind >= 0 and name != choice.last_broker_name and name not in more
+            name, bit, (kind, rank) = columns.names[pair], columns.bits[pair], columns.kind(pair, removals)
+            is_common = kind != _SEVERAL and name != choice.last_broker_name and name not in more
             if is_common and kind in found:
                 board.add_again(bit, rank, found[kind])
                 continue
-            if kind < 0:
+            if kind == _SEVERAL:
                 readings = board.ranked(self._items(columns.record(n, pair, enabled=enabled), process, choice))
             else:
-                readings = [(rank, columns.reachable[pair] or kind % 3 == 1, None)]
-                readings += [(None, True, FORGOTTEN)] if kind % 3 == 2 else []
+                readings = [(rank, columns.reachable[pair], None)]
+                readings += [(None, True, FORGOTTEN)] if kind % _KINDS == _PERHAPS_GONE else []
             routes = self._listing(held, name, columns.listings[pair], profile)
             if name in more:
                 readings, routes = [*readings, *board.ranked(more[name][0])], (*routes, *more[name][1])
@@ -277,13 +276,11 @@ class _Columns:
         is_on = np.array([bool(p.rules.settings.latency_fault_enabled) for p in day.processes], np.bool_)[process]
         is_held = (items.start > now) | (~items.reachable & day.gated[process])
         start = np.where(items.start == NEVER, 0, items.start + self._midnight)
-        ranks = zip(is_held.tolist(), self._latency, start.tolist(), strict=True)
-        self.ranks = [rank if one else None for rank, one in zip(ranks, (items.is_there & is_on).tolist(), strict=True)]
+        ranks, counts = zip(is_held.tolist(), self._latency, start.tolist(), strict=True), items.is_there & is_on
+        self._ranks = [rank if one else None for rank, one in zip(ranks, counts.tolist(), strict=True)]
         several = is_on & may_be_several(pairs, items, process, now, day, tolerance_ms=tolerance_ms)
-        # Equal for brokers that were the same; more by one: the fallback has surely forgotten it, by two: perhaps;
-        # -1: it may have been several things.
-        state = np.where(items.is_there & is_on, 1 + is_held, 0) * 2 + items.reachable
-        self.kinds = np.where(several, -1, ((place * 3 + how) * 6 + state) * 3).tolist()
+        state = np.where(counts, 1 + is_held, 0) * 2 + items.reachable
+        self._kinds = np.where(several, _SEVERAL, ((place * 3 + how) * 6 + state) * _KINDS).tolist()
         self.listings, self.bits = how.tolist(), list(map(bit_of, self.places))
         near = _places_within(*pairs.near)
         whose = a.table.select(["thread", "msg_id"]).take(pa.array(around.row[near]))
@@ -294,6 +291,14 @@ class _Columns:
         texts = (column.cast(pa.string()).to_pylist() for column in whose.columns)
         rows_of_near = zip(*texts, *(each.tolist() for each in facts), strict=True)
         self._updates = dict(zip(near.tolist(), rows_of_near, strict=True))
+
+    def kind(self, pair: int, removals: Removals) -> tuple[int, Rank | None]:
+        """What the pair's broker was, as far as ``removals`` leave it: its kind, and its item's rank."""
+        kind, rank = self._kinds[pair], self._ranks[pair]
+        gone = removals.of(self.names[pair], self.updated[pair] or 0) if rank and kind != _SEVERAL else None
+        if gone is None:
+            return kind, rank
+        return (kind + _GONE, None) if gone.surely else (kind + _PERHAPS_GONE, rank)
 
     def record(self, n: int, pair: int, *, enabled: bool) -> BrokerRecord:
         """What is recorded of one broker around the n-th choice."""

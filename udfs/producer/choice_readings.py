@@ -354,7 +354,7 @@ class Removals:
         self._fell_back: dict[str, int] = {}
 
     def last(self, broker_name: str) -> Removal | None:
-        """The removal that an item of the broker may have fallen to."""
+        """The last removal of the broker."""
         return self._last.get(broker_name)
 
     def of(self, broker_name: str, updated_ms: int) -> Removal | None:

@@ -240,6 +240,11 @@ class Board:
         self._looks_further = enabled and rule == "filter"
         self._falls_back = FaultTable(profile, enabled=enabled).falls_back()
         self._width = brokers + 1
+        self._checks_permission = profile.fallback_needs_write_perm
+        # Boards that have this in common find the same options of a broker other than that of the attempt before.
+        self.common = (
+            enabled, self._takes_any, self._takes_last, self._looks_further, self._checks_permission, self._width,
+        )  # fmt: skip
         self._all = (2 << brokers) - 1
         self._options: list[tuple[_Said, ...]] = []
         self._is_always = False  # some broker is preferred in each of its options
@@ -271,8 +276,7 @@ class Board:
                 self._held.append((rank, own, bit))
             is_open = rank is None or not rank[0] or not self._enabled
             states.append((bit, is_candidate and is_open, looks_further and reachable, reason))
-        checks_permission = self._profile.fallback_needs_write_perm
-        options = _options_of(own, tuple(states), routes, checks_permission, self._width)
+        options = _options_of(own, tuple(states), routes, self._checks_permission, self._width)
         self._take(own, options)
         return options
 
