@@ -36,9 +36,12 @@ class FaultProfile:
         retry_codes_configurable: retryResponseCodes is a setting of the producer; else the codes are fixed.
         attempts_share_timeout: one time-out covers all attempts; else each attempt has the whole of it.
         async_throws_first_failure: what an ASYNC send's first invokeAsync throws ends the send; else it is tried again.
-        machine_room_fixed: MACHINE_ROOM hands out the queues of its own rooms only.
-        machine_room_check: MACHINE_ROOM's refusals: none, of blank arguments, or as the other strategies.
-        hash_charset: bytes that CONSISTENT_HASH hashes: the JVM's default charset ("platform") or always UTF-8.
+        machine_room_fixed: MACHINE_ROOM hands out the queues of its own rooms only; through 4.7.1 it counts these, but
+            takes them from the whole list (AllocateMessageQueueByMachineRoom#allocate, 4.7.1 and 4.8.0).
+        machine_room_check: MACHINE_ROOM's refusals: none (nobody gets anything), of blank arguments (4.9.3: isBlank),
+            or as the other strategies (4.9.4: isEmpty in the base class).
+        hash_charset: bytes that CONSISTENT_HASH hashes: the JVM's default charset ("platform") or always UTF-8
+            (ConsistentHashRouter.MD5Hash#hash, 4.9.8 and 5.0.0).
     """
 
     id: str
