@@ -49,132 +49,71 @@ class LandingFormat:
 
 
 # A log, and what is left of it when it is rolled: by number, or by date.
-_LOG_NAMES = (
-    "*.log",
-    "*.LOG",
-    "*.log.[0-9]",
-    "*.log.[0-9]*[0-9]",
-    "*.log-[0-9]*[0-9]",
-    "*.out",
-    "stdout",
-    "*.txt",
+_LOG_NAMES = ("*.log", "*.LOG", "*.log.[0-9]", "*.log.[0-9]*[0-9]", "*.log-[0-9]*[0-9]", "*.out", "stdout", "*.txt")
+_JSON_LINES = ("*.jsonl",)
+# What is read of a cluster's servers and clients, by whatever way.
+_SNAPSHOTS = (
+    *("snapshot_capture", "consumer_heartbeat", "queue_ownership", "pop_assignment", "topic_route"),
+    *("queue_progress", "topic_status"),
 )
+_OF_BROKERS = ("topic_config", "subscription_group", "message_request_mode", "schedule_progress", "broker_status")
 
 FORMATS: dict[str, LandingFormat] = {
     landing_format.name: landing_format
     for landing_format in (
         LandingFormat(
-            name=HOOK,
-            side="producer",
-            patterns=("*.jsonl",),
-            tables=("send_attempt", "producer_instance", "lost_lines"),
-            releases="4.0.0 on",
+            HOOK, "producer", _JSON_LINES, ("send_attempt", "producer_instance", "lost_lines"), releases="4.0.0 on"
         ),
         LandingFormat(
-            name=TRACE,
-            side="producer",
-            patterns=("*.jsonl",),
-            tables=("send_attempt", "message_trace"),
-            releases="4.4.0 on",
-            distance=2,
+            TRACE, "producer", _JSON_LINES, ("send_attempt", "message_trace"), releases="4.4.0 on", distance=2
+        ),
+        LandingFormat(CONSUMED, "producer", _JSON_LINES, ("message_trace", "consumer_recording"), releases="4.7.1 on"),
+        LandingFormat(
+            "canonical_sends", "producer", ("*.jsonl", "*.parquet"), ("send_attempt",), releases="any", distance=1
         ),
         LandingFormat(
-            name=CONSUMED,
-            side="producer",
-            patterns=("*.jsonl",),
-            tables=("message_trace", "consumer_recording"),
-            releases="4.7.1 on",
-        ),
-        LandingFormat(
-            name="canonical_sends",
-            side="producer",
-            patterns=("*.jsonl", "*.parquet"),
-            tables=("send_attempt",),
+            OWN_SNAPSHOTS,
+            "consumer",
+            ("*.jsonl", "*.parquet"),
+            (*_SNAPSHOTS, "message_request_mode"),
             releases="any",
             distance=1,
         ),
         LandingFormat(
-            name=OWN_SNAPSHOTS,
-            side="consumer",
-            patterns=("*.jsonl", "*.parquet"),
-            tables=(
-                "snapshot_capture",
-                "consumer_heartbeat",
-                "queue_ownership",
-                "topic_route",
-                "queue_progress",
-                "topic_status",
-                "pop_assignment",
-                "message_request_mode",
-            ),
-            releases="any",
-            distance=1,
-        ),
-        LandingFormat(
-            name="admin_snapshots",
-            side="consumer",
-            patterns=("*.jsonl",),
-            tables=(
-                "collection_round",
-                "snapshot_capture",
-                "consumer_heartbeat",
-                "queue_ownership",
-                "pop_assignment",
-                "queue_progress",
-                "topic_route",
-                "producer_connection",
-                "topic_status",
-                "topic_config",
-                "subscription_group",
-                "message_request_mode",
-                "schedule_progress",
-                "broker_status",
-            ),
+            "admin_snapshots",
+            "consumer",
+            _JSON_LINES,
+            ("collection_round", *_SNAPSHOTS, "producer_connection", *_OF_BROKERS),
             releases="4.0.0 on",
         ),
         LandingFormat(
-            name="mqadmin",
-            side="consumer",
-            patterns=("*.txt", "*.stderr", "*.err", "*@*"),
-            tables=(
-                "snapshot_capture",
-                "consumer_heartbeat",
-                "queue_ownership",
-                "pop_assignment",
-                "queue_progress",
-                "topic_route",
-                "producer_connection",
-                "topic_status",
-            ),
+            "mqadmin",
+            "consumer",
+            ("*.txt", "*.stderr", "*.err", "*@*"),
+            (*_SNAPSHOTS, "producer_connection"),
             releases="4.0.0 on",
             distance=2,
             commands="commands.jsonl",
             text=True,
         ),
+        LandingFormat("heartbeat", "consumer", _JSON_LINES, ("client_heartbeat",), releases="4.0.0 on"),
         LandingFormat(
-            name="heartbeat",
-            side="consumer",
-            patterns=("*.jsonl",),
-            tables=("client_heartbeat",),
-            releases="4.0.0 on",
-        ),
-        LandingFormat(
-            name="client_log",
-            side="consumer",
-            patterns=_LOG_NAMES,
-            zipped=True,
-            text=True,
-            tables=("rebalance_result", "client_event"),
+            "client_log",
+            "consumer",
+            _LOG_NAMES,
+            ("rebalance_result", "client_event"),
             releases="4.1.0 on: 4.0.0 writes no time",
-        ),
-        LandingFormat(
-            name="broker_log",
-            side="consumer",
-            patterns=_LOG_NAMES,
             zipped=True,
             text=True,
-            tables=("membership_event",),
+        ),
+        LandingFormat(
+            "broker_log",
+            "consumer",
+            _LOG_NAMES,
+            ("membership_event",),
             releases="4.0.0 on",
+            zipped=True,
+            text=True,
         ),
     )
 }
