@@ -108,11 +108,7 @@ _G6 = replace(  # #1014
     avoids_last=frozenset({"ONEWAY"}),  # of a SYNC send the last broker is forgotten at once
 )
 _G7 = replace(
-    _G6,
-    id="G7",
-    releases="master of 2025-12-26",
-    publish_order="by_name",
-    avoids_last=frozenset({"ONEWAY", "SYNC"}),
+    _G6, id="G7", releases="master of 2025-12-26", publish_order="by_name", avoids_last=frozenset({"ONEWAY", "SYNC"})
 )
 _C0 = ClientFamily(
     id="C0",
@@ -156,17 +152,7 @@ _R = replace(
 )
 
 CLIENT_FAMILIES: Mapping[str, ClientFamily] = {
-    "G0": _G0,
-    "G1": _G1,
-    "G2": _G2,
-    "G3": _G3,
-    "G4": _G4,
-    "G5": _G5,
-    "G6": _G6,
-    "G7": _G7,
-    "C0": _C0,
-    "C1": _C1,
-    "R": _R,
+    family.id: family for family in (_G0, _G1, _G2, _G3, _G4, _G5, _G6, _G7, _C0, _C1, _R)
 }
 
 # The releases themselves, as people and module files name them.
@@ -207,10 +193,7 @@ _OLD_CPP_ID = re.compile(r"\d+-[^@]+@.+", re.DOTALL)  # <pid>-<ip>@<instance>
 
 
 def families_of(
-    language: str | None,
-    version: int | None = None,
-    client_version: str | None = None,
-    client_id: str = "",
+    language: str | None, version: int | None = None, client_version: str | None = None, client_id: str = ""
 ) -> tuple[str, ...]:
     """Every family that a client may be of, by what is recorded of it; none where nothing is known of it.
 

@@ -102,11 +102,7 @@ _P48 = replace(_P43, id="P48", releases="4.8.0", last_broker_rule="none", machin
 _P49A = replace(_P48, id="P49a", releases="4.9.0, 4.9.1, 5.0.0-PREVIEW")
 _P49B = replace(_P49A, id="P49b", releases="4.9.2", retry_codes_configurable=True)
 _P49B3 = replace(
-    _P49B,
-    id="P49b3",
-    releases="4.9.3, 5.0.0-ALPHA",
-    async_throws_first_failure=False,
-    machine_room_check="blank",
+    _P49B, id="P49b3", releases="4.9.3, 5.0.0-ALPHA", async_throws_first_failure=False, machine_room_check="blank"
 )
 _P49C = replace(_P49B3, id="P49c", releases="4.9.4 to 4.9.7", pick_ties="map_order", machine_room_check="full")
 _P498 = replace(_P49C, id="P498", releases="4.9.8", fallback_needs_write_perm=True, mutates_queue_list=False)
@@ -139,22 +135,11 @@ _P531 = replace(  # + GO_AWAY
 _P533 = replace(_P531, id="P533", releases="5.3.3 to 5.5.0")  # + sendMsgMaxTimeoutPerRequest, off by default
 
 PROFILES: Mapping[str, FaultProfile] = {
-    "P40": _P40,
-    "P43": _P43,
-    "P48": _P48,
-    "P49a": _P49A,
-    "P49b": _P49B,
-    "P49b3": _P49B3,
-    "P49c": _P49C,
-    "P498": _P498,
-    "P500": _P500,
-    "P510": _P510,
-    "P511": _P511,
-    "P514": _P514,
-    "P520": _P520,
-    "P530": _P530,
-    "P531": _P531,
-    "P533": _P533,
+    profile.id: profile
+    for profile in (
+        *(_P40, _P43, _P48, _P49A, _P49B, _P49B3, _P49C, _P498),
+        *(_P500, _P510, _P511, _P514, _P520, _P530, _P531, _P533),
+    )
 }
 
 _RELEASES_OF: Mapping[str, str] = {

@@ -127,18 +127,7 @@ _FIRST_WORDS = ("Below", "Same", "WARN", "date", "Date", "time", "Time", *TAKEN)
 
 # What stands in a line of a shell, or in the first or the last of an output; few rows hold any of it.
 _SIGNS = (
-    "# ",
-    "$ ",
-    "% ",
-    "> ",
-    "❯ ",
-    "mqadmin",
-    "MQAdmin",
-    "SubComm",
-    "usage: ",
-    "Total:",
-    "FromWhere:",
-    "Every ",
+    *("# ", "$ ", "% ", "> ", "❯ ", "mqadmin", "MQAdmin", "SubComm", "usage: ", "Total:", "FromWhere:", "Every "),
     "\\",
 )
 _BEGINS_ROW = re.compile(r"[\w%|+-]++[ \t]++\S")

@@ -13,16 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.limits.door_rules import (
-    LONGEST_NAME,
-    NAMES,
-    OTHER_NAMES,
-    RULES,
-    SEVERITIES,
-    Row,
-    Rule,
-    Severity,
-)
+from hindsight.udfs.limits.door_rules import LONGEST_NAME, NAMES, OTHER_NAMES, RULES, SEVERITIES, Row, Rule, Severity
 from hindsight.udfs.lines.bounded_lines import Refusal
 from hindsight.udfs.lines.parsed_line import ParsedLine, Record, asked_in_vain
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray

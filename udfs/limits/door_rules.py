@@ -36,16 +36,11 @@ _DELAY_LEVELS = 18
 _ANY = (1 << 63) - 1  # no number that is stored is more
 # Clients refuse to send to these: 4.7.1-4.9.3 the first alone, 4.9.4 and 5.0.0 on all, of RocksDB from 5.4.0 on.
 FORBIDDEN_SEND_TOPICS = frozenset(
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
-        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
+    (
+        *("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"),
+        *("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"),
+        *("SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"),
+    )
 )
 Row = Mapping[str, Any]
 
@@ -180,29 +175,10 @@ def _within(code: str, severity: Severity, column: str, least: int, most: int, s
 _GROUPS = ("consumer_group", "producer_group", "client_group")
 NAMES = ("topic", *_GROUPS)
 OTHER_NAMES = (
-    "client_id",
-    "broker_name",
-    "broker_named_as",
-    "broker_address",
-    "last_broker_name",
-    "thread",
-    "msg_id",
-    "offset_msg_id",
-    "queue_selected_by",
-    "client_version",
-    "collector",
-    "address",
-    "master_address",
-    "client_host",
-    "client_ip",
-    "language",
-    "consume_type",
-    "message_model",
-    "consume_from_where",
-    "strategy",
-    "request_id",
-    "trace_msg_id",
-    "transaction_id",
+    *("client_id", "broker_name", "broker_named_as", "broker_address", "last_broker_name", "thread", "msg_id"),
+    *("offset_msg_id", "queue_selected_by", "client_version", "collector", "address", "master_address"),
+    *("client_host", "client_ip", "language", "consume_type", "message_model", "consume_from_where", "strategy"),
+    *("request_id", "trace_msg_id", "transaction_id"),
 )
 _SENDS = frozenset({"send_attempt"})
 _PROGRESS = frozenset({"queue_progress"})

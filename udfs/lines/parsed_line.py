@@ -31,17 +31,8 @@ NOT_ASKED = "notAsked"  # the kind of a capture that tells what a collector had 
 UNREADABLE = "answer not readable: "
 _CAPTURE = "snapshot_capture"
 _ASKED = (
-    "collector",
-    "captured_at",
-    "captured_end_at",
-    "kind",
-    "subject",
-    "broker_name",
-    "name_server",
-    "consumer_group",
-    "client_id",
-    "producer_group",
-    "topic",
+    *("collector", "captured_at", "captured_end_at", "kind", "subject", "broker_name", "name_server"),
+    *("consumer_group", "client_id", "producer_group", "topic"),
 )
 
 

@@ -208,23 +208,9 @@ _NAME_SERVER: tuple[Template, ...] = (
 )
 TEMPLATES += (*_locks(), *_PROXY, *_NAME_SERVER)
 _NEEDLES = (
-    "ockBatch",
-    "anceLockManager#tryLock:",
-    "tryLock, message q",
-    "emove ",
-    "unregister",
-    "onsumer channel exist",
-    "iption changed, ",
-    "er connected, ",
-    "reachable",
-    "GroupInfo fail",
-    "AllClientId fail",
-    "yLoad: no assignme",
-    "ill be isolated for",
-    "roker registered, ",
-    "rokerLiveTable OK",
-    "roker channel expir",
-    " channel destroyed",
+    *("ockBatch", "anceLockManager#tryLock:", "tryLock, message q", "emove ", "unregister", "onsumer channel exist"),
+    *("iption changed, ", "er connected, ", "reachable", "GroupInfo fail", "AllClientId fail", "yLoad: no assignme"),
+    *("ill be isolated for", "roker registered, ", "rokerLiveTable OK", "roker channel expir", " channel destroyed"),
     "he topic all queue",
 )
 _MESSAGES = TemplateIndex(TEMPLATES, _NEEDLES)

@@ -151,15 +151,7 @@ def _failed_request(trace: list[str]) -> dict[str, Any]:
 
 
 _MARK = "rebalanced result changed. allocateMessageQueueStrategyName="
-_FIELDS = (
-    "group",
-    "topic",
-    "clientId",
-    "mqAllSize",
-    "cidAllSize",
-    "rebalanceResultSize",
-    "rebalanceResultSet",
-)
+_FIELDS = ("group", "topic", "clientId", "mqAllSize", "cidAllSize", "rebalanceResultSize", "rebalanceResultSet")
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\](?:, )?")
 RESULT = "rebalance_result"
 _RECENT = 8  # lines, within which a record begins whose trace names an exception

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError, is_instant, java_number
 from hindsight.udfs.logs.log_layouts import LogHead
+from hindsight.udfs.logs.log_stamps import MONTHS
 from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GO, CPP = "GO", "CPP"
@@ -38,7 +39,6 @@ _CPP_LINE = re.compile(
     r"(?:\(([a-z]{4,7})\):| \[([a-z]{4,8})\] (?:\[thread@\d{1,20}+\] - )?)(.*+)",
     re.DOTALL,
 )
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # Where in the C++ source the line was written; re_dev names the file, too.
 _PLACE = re.compile(r"(?:\[\w++:\d++\]| \[[^\[\]]{1,400}?:\d{1,9}+ \([^\[\]]{1,200}\)\])\Z")
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\]")
@@ -46,28 +46,10 @@ _RESULT = r"Allocation result for \[Consumer Group: ([^,]++), Topic: ([^,]++), C
 _TOTALS = re.compile(r"Total Queue :#(\d{1,9}), Total Consumer :#(\d{1,9}), Allocated Queues are: ")
 # One of them stands in each line that is recognised here, or one of those of the Java client's messages.
 _NEEDLES = (
-    "mq:",
-    " mqs",
-    "defaultConsumer",
-    "for mq",
-    "of mq",
-    "next mq",
-    "range is:",
-    "empty consumer",
-    "consumer list of",
-    "rIdsChanged",
-    "MessageQueue changed",
-    "clientI",
-    "end failed of",
-    "retrying to send",
-    "Allocation result",
-    "not in cidAll",
-    "ock MessageQueue",
-    "notification to consumer",
-    "Start to pull",
-    "unnecessary mq",
-    "in group failed",
-    "heart beat to broker",
+    *("mq:", " mqs", "defaultConsumer", "for mq", "of mq", "next mq", "range is:", "empty consumer"),
+    *("consumer list of", "rIdsChanged", "MessageQueue changed", "clientI", "end failed of", "retrying to send"),
+    *("Allocation result", "not in cidAll", "ock MessageQueue", "notification to consumer", "Start to pull"),
+    *("unnecessary mq", "in group failed", "heart beat to broker"),
 )
 _BEGINS = frozenset("[{tTDIWEF\x1b0123456789")  # of a stamp, a level, ``time=``, or JSON
 _GO = re.compile(
@@ -285,7 +267,7 @@ def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
 
 def _head_of_cpp(line: re.Match[str], zone: tzinfo) -> LogHead:
     year, month, day, *time, millisecond, level, spdlog_level, _ = line.groups()
-    number = int(month) if month.isdigit() else _MONTHS.index(month) + 1 if month in _MONTHS else 0
+    number = int(month) if month.isdigit() else MONTHS.index(month) + 1 if month in MONTHS else 0
     try:
         hour, minute, second = map(int, time)
         at = datetime(int(year), number, int(day), hour, minute, second, int(millisecond) * 1000, zone)
