@@ -226,21 +226,8 @@ class Words:
             yield from _moved(CONSUMER_HEARTBEAT, before, now, _WORDS, key, place)
 
 
-_TABLES_OF_CAPTURES = (
-    SNAPSHOT_CAPTURE,
-    schemas.QUEUE_OWNERSHIP,
-    schemas.POP_ASSIGNMENT,
-    schemas.QUEUE_PROGRESS,
-    schemas.TOPIC_ROUTE,
-    schemas.PRODUCER_CONNECTION,
-    schemas.TOPIC_STATUS,
-    schemas.TOPIC_CONFIG,
-    schemas.SUBSCRIPTION_GROUP,
-    schemas.MESSAGE_REQUEST_MODE,
-    schemas.SCHEDULE_PROGRESS,
-    schemas.BROKER_STATUS,
-)
-_OF_ROUNDS = (*_TABLES_OF_CAPTURES, CONSUMER_HEARTBEAT)
+_OF_ROUNDS = tuple(t for t in schemas.TABLES.values() if "round_at" in t.schema.names and t.date_of == "captured_at")
+_TABLES_OF_CAPTURES = tuple(table for table in _OF_ROUNDS if table is not CONSUMER_HEARTBEAT)
 CHANGE_ROUNDS = (COLLECTION_ROUND, *_OF_ROUNDS)
 _BUCKET_ROWS = 200_000  # of heartbeats
 _GAP = {"kind": ["gap"]}

@@ -172,17 +172,13 @@ def capture_row(
     """The row of ``snapshot_capture``, which belongs to the first line that is neither empty, noise nor refused."""
     texts = enumerate(output.texts)
     first = next((i for i, text in texts if text.strip() and i not in refusals and not is_noise(text)), 0)
-    of = {**place(output), **asked_of(output), **question.columns}
-    row = {"kind": question.kind, "subject": question.subject, "answered": True, **of, **more}
-    return first, "snapshot_capture", row
+    return first, "snapshot_capture", _asked(output, question) | {"answered": True, **more}
 
 
 def failed_read(output: Output, question: Question, failure: Failure) -> Rows:
     """The read that failed, as a row of the line that says why."""
     said = {"answered": False, "error": failure.error, "error_code": error_code(failure.error)}
-    of = {**place(output), **asked_of(output), **question.columns}
-    row = {"kind": question.kind, "subject": question.subject, **said, **of}
-    return [(failure.line, "snapshot_capture", row)]
+    return [(failure.line, "snapshot_capture", _asked(output, question) | said)]
 
 
 def place(output: Output) -> dict[str, Any]:
@@ -190,9 +186,10 @@ def place(output: Output) -> dict[str, Any]:
     return {"collector": COLLECTOR, "captured_at": output.captured_at}
 
 
-def asked_of(output: Output) -> dict[str, Any]:
-    """Who was asked, as columns of a capture; a broker by its address. Answers of two servers are two views."""
-    return {"broker_name": output.command.broker, "name_server": output.command.name_server}
+def _asked(output: Output, question: Question) -> dict[str, Any]:
+    """The question, as columns of a capture; a broker is named by its address. Answers of two servers are two views."""
+    of_server = {"broker_name": output.command.broker, "name_server": output.command.name_server}
+    return {"kind": question.kind, "subject": question.subject, **place(output), **of_server, **question.columns}
 
 
 def as_answered(output: Output, refusals: Mapping[int, Refusal], question: Question, raw: Mapping[str, Any]) -> Rows:

@@ -26,26 +26,19 @@ from hindsight.udfs.telling.incident_news import (
 from hindsight.udfs.telling.told_incidents import of_any_collector
 
 _MARKS = {OPENED: "🔴", WORSENED: "🔺", RESOLVED: "✅", WITHDRAWN: "↩", CORRECTED: "✎"}
+_rank = SEVERITIES.index
 _ALERT_NAMES = {"drift": "HindsightDrift", "producer": "HindsightProducers"}
 _MOST_CHARS = 1500  # of a sentence: chats refuse long messages
 
 
 def is_as_bad(event: Event, severity: str) -> bool:
     """Whether the incident is, or was last told as, so severe or worse: who heard of it hears how it ends."""
-    told = [event.told.incident.standing.severity, *([event.severity_before] if event.severity_before else [])]
-    return min(map(SEVERITIES.index, told)) <= SEVERITIES.index(severity)
-
-
-_ORDER = (
-    *("number", "event_id", "what", "at", "incident_key", "incident_id", *Line._fields, "codes", "severity"),
-    *("severity_before", "opened_at", "last_seen_at", "resolved_at", "reopened", "backfill", "sentence"),
-)
+    return min(map(_rank, filter(None, (_severity(event), event.severity_before)))) <= _rank(severity)
 
 
 def as_values(number: int, event: Event) -> dict[str, Any]:
     """An event as plain values: the columns of incident_event without lineage; instants as ISO 8601 in UTC."""
-    row = _row(event, number)
-    return {name: _iso(row[name]) if isinstance(row[name], datetime) else row[name] for name in _ORDER}
+    return {name: _iso(value) if isinstance(value, datetime) else value for name, value in _row(event, number).items()}
 
 
 def _iso(at: datetime) -> str:
@@ -116,10 +109,6 @@ def _severity(event: Event) -> str:
     return event.told.incident.standing.severity
 
 
-def _rank(severity: str) -> int:
-    return SEVERITIES.index(severity)
-
-
 def _alert(event: Event, severity: str, ends: datetime) -> dict[str, Any]:
     incident = event.told.incident
     line = incident.line
@@ -155,18 +144,23 @@ def rows_of(events: Iterable[Event], first: int) -> list[dict[str, Any]]:
 
 
 def _row(event: Event, number: int) -> dict[str, Any]:
-    told, incident = event.told, event.told.incident
+    """In the order in which programs are given the columns."""
+    told, incident, standing = event.told, event.told.incident, event.told.incident.standing
     return {
         "number": number,
         "event_id": event.event_id,
         "what": event.what,
+        "at": event.at,
         "incident_key": told.key,
         "incident_id": incident.incident_id,
         **incident.line._asdict(),
-        **incident.standing._asdict(),
-        "codes": list(incident.standing.codes),
+        "codes": list(standing.codes),
+        "severity": standing.severity,
         "severity_before": event.severity_before,
-        "at": event.at,
+        "opened_at": standing.opened_at,
+        "last_seen_at": standing.last_seen_at,
+        "resolved_at": standing.resolved_at,
+        "reopened": standing.reopened,
         "backfill": told.backfill,
         "sentence": incident.sentence,
     }
