@@ -249,10 +249,7 @@ def _mode_row(
 
 
 def _consumer_connection(raw: Fields, capture: Fields) -> Answer:
-    group = {
-        "consume_type": optional_text(raw, "consumeType"),
-        "message_model": optional_text(raw, "messageModel"),
-    }
+    group = {"consume_type": optional_text(raw, "consumeType"), "message_model": optional_text(raw, "messageModel")}
     extra = {"consume_from_where": optional_text(raw, "consumeFromWhere"), "consumer_group": capture["consumer_group"]}
     rows = [("consumer_heartbeat", group | extra | client) for client in _connections(raw)]
     table = map_of(raw, "subscriptionTable")

@@ -393,9 +393,7 @@ LAYOUTS = (
         "all groups", "consumerProgress", lambda text: text.startswith(GROUP) and "#Diff Total" in text, _of_all_groups
     ),
     OutputLayout(
-        "route",
-        "topicRoute",
-        lambda text: text.strip() == "{" or (text.startswith("{") and "rokerDatas" in text),
+        "route", "topicRoute", lambda text: text.strip() == "{" or (text.startswith("{") and "rokerDatas" in text)
     ),
     OutputLayout("failure", None, lambda text: _FAILED.search(text) is not None),
     OutputLayout("other", None, lambda text: _TABLE.match(text) is not None),

@@ -107,13 +107,7 @@ FORMATS: dict[str, LandingFormat] = {
             text=True,
         ),
         LandingFormat(
-            "broker_log",
-            "consumer",
-            _LOG_NAMES,
-            ("membership_event",),
-            releases="4.0.0 on",
-            zipped=True,
-            text=True,
+            "broker_log", "consumer", _LOG_NAMES, ("membership_event",), releases="4.0.0 on", zipped=True, text=True
         ),
     )
 }

@@ -113,8 +113,7 @@ TEMPLATES: tuple[Template, ...] = (
         r"topic=(?P<topic>[^, ]++), clientId=(?P<client_id>[^, ]++), assignmentSet=(?P<queues>.*+)",
     ),
     template(
-        "broadcast_queues_changed",
-        r"messageQueueChanged (?P<consumer_group>[^ ]++) (?P<topic>[^ ]++) (?P<queues>.*+)",
+        "broadcast_queues_changed", r"messageQueueChanged (?P<consumer_group>[^ ]++) (?P<topic>[^ ]++) (?P<queues>.*+)"
     ),
     template(
         "member_not_listed",
@@ -203,12 +202,10 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     template("send_failed", r"sendKernelImpl exception", traced=True, lost=True),
     template(
-        "failed_message",
-        r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+",
+        "failed_message", r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+"
     ),
     template(
-        "failed_message",
-        r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+",
+        "failed_message", r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+"
     ),
     # 4.9.3 and 5.0.0-ALPHA print the slots themselves.
     template(

@@ -283,12 +283,7 @@ def _episodes(
 def _incident(line: Line, episode: _Episode, until: datetime, quiet: timedelta) -> Incident:
     is_over = episode.end + episode.pause(quiet) <= until
     standing = Standing(
-        episode.start,
-        episode.end if is_over else None,
-        min(episode.end, until),
-        episode.severity,
-        (line.cause,),
-        0,
+        episode.start, episode.end if is_over else None, min(episode.end, until), episode.severity, (line.cause,), 0
     )
     others = len(episode.who) - 1
     more = f" The same of {others} more producer{'s' if others > 1 else ''} of the group." if others > 0 else ""
