@@ -40,13 +40,7 @@ _SENDS = "send_attempt"
 _NO_LINES: IntArray = np.zeros(0, np.int64)
 
 STAGED = pa.schema(
-    [
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("rows", pa.int64()),
-        ("event_date", pa.date32()),
-        ("stats", pa.string()),
-    ]
+    {"path": pa.string(), "size": pa.int64(), "rows": pa.int64(), "event_date": pa.date32(), "stats": pa.string()}
 )
 
 # What is told of a table's rows as a portion is read, of which the number is given.

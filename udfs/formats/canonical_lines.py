@@ -116,16 +116,21 @@ _PASSED_OVER = (
     "cluster event_date round_at phase submit_file submit_line callback_file callback_line source source_file "
     "source_line ingested_at run_id doubts"
 )
+# What a row says that leaves a column out.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "consumer_heartbeat": {"address": ""},
+    "queue_ownership": {"locked": False, "dropped": False},
+    "pop_assignment": {"dropped": False},
+    "message_request_mode": {},
+    "topic_route": {"is_static_topic": False},
+    "queue_progress": {},
+    "topic_status": {},
+}
 # By table, the columns without which a stored row is never but somebody else's may be; and the other way round.
 _OPTIONAL = {
     "send_attempt": {"broker_named_as", "latency_ms", "exceptions_observable"},
-    "consumer_heartbeat": {"collector", "address"},
-    "queue_ownership": {"collector", "locked", "dropped"},
-    "pop_assignment": {"collector", "dropped"},
-    "message_request_mode": {"collector"},
-    "topic_route": {"collector", "is_static_topic"},
+    **{table: {"collector", *defaults} for table, defaults in _DEFAULTS.items()},
     "queue_progress": {"collector", "lag"},
-    "topic_status": {"collector"},
 }
 _REQUIRED = {"send_attempt": {"broker_name", "queue_id", "mode"}, "message_request_mode": {"broker_name"}}
 _NESTED = {"subscriptions": "subscription", "logical_queues": "logical_queue", "slaves": "slave"}
@@ -286,16 +291,10 @@ _PLACES = {
     "messageRequestModes": "broker_name",
     "brokerConfig": "broker_name",
 }
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "consumer_heartbeat": {"address": ""},
-    "queue_ownership": {"locked": False, "dropped": False},
-    "pop_assignment": {"dropped": False},
-    "topic_route": {"is_static_topic": False},
-}
 
 
 def _snapshot(table: str, fields: Fields) -> tuple[Record, ...]:
-    row = {"collector": COLLECTOR, **_DEFAULTS.get(table, {}), **checked(fields, table)}
+    row = {"collector": COLLECTOR, **_DEFAULTS[table], **checked(fields, table)}
     if table == "queue_progress" and "lag" not in row:
         row["lag"] = lag_between(row["broker_offset"], row["consumer_offset"])
     kind, asked = _CAPTURES[table]

@@ -91,25 +91,16 @@ def landed_rows(read: Iterable[tuple[Landed, Iterable[LinesRead]]], rules: Rules
     yield COUNTS, pa.Table.from_pylist(counts, schema=COUNTED)
 
 
+_DATES = pa.list_(pa.date32())
+_OF_TABLE = pa.struct(
+    {"table": pa.string(), "rows": pa.int64(), "first": pa.timestamp("us", "UTC"), "own": _DATES, "reached": _DATES}
+)
 COUNTED = pa.schema(
     [
         ("file", pa.string()),
         *((name, pa.int64()) for name in ("read", "ignored", "quarantined", "with_records")),
         ("complete", pa.bool_()),
-        (
-            "tables",
-            pa.list_(
-                pa.struct(
-                    {
-                        "table": pa.string(),
-                        "rows": pa.int64(),
-                        "first": pa.timestamp("us", "UTC"),
-                        "own": pa.list_(pa.date32()),
-                        "reached": pa.list_(pa.date32()),
-                    }
-                )
-            ),
-        ),
+        ("tables", pa.list_(_OF_TABLE)),
     ]
 )
 
