@@ -8,7 +8,8 @@ from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
 from hindsight.jobs.drift.drift_derivation import CLOSING, DERIVED, INPUTS, declared_clients, derive
 from hindsight.jobs.drift.kept_groups import Walks
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.publishing.publication import Derivation, Stretch, publish
 from hindsight.jobs.running.run_context import PublicationResult, RunContext

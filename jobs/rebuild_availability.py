@@ -6,7 +6,8 @@ from typing import Any
 
 from hindsight.conf.settings import Settings, as_text, fingerprint
 from hindsight.jobs.command_line import main
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.producers.broker_naming import names_by_date
 from hindsight.jobs.producers.kept_producers import ProducerWalks

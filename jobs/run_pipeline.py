@@ -94,10 +94,10 @@ def run_or_recall(
     """
     if last is not None and last.left_nothing_to_do() and (last.summary is not None or not is_told):
         return _nothing_done(context, lake_root), last.summary or []
-    from hindsight.jobs.asking.run_summary import summary
-    from hindsight.jobs.publishing.last_run import note_at_rest
-
     with lake_held() as opened:
+        from hindsight.jobs.asking.run_summary import summary
+        from hindsight.jobs.publishing.last_run import note_at_rest
+
         done, asker = run(opened, settings)
         opened.lake.write_gathered()
         if context.landed is not None:

@@ -18,6 +18,7 @@ import pytest
 
 from hindsight.conf.failure import LAKE_HELD, RUN_FAILED
 from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.lake_rows import EVERY_ROW
 from hindsight.jobs.lake import lake_lease
 from hindsight.jobs.lake.hadoop_store import HadoopStore
 from hindsight.jobs.lake.lake_lease import Holder, LakeHeldError, Lease, LeaseFolder, LeaseLostError, take
@@ -225,7 +226,7 @@ WRITES = {
     "create": (),
     "append": (None,),
     "update": (None, [], []),
-    "replace_where": (None, ""),
+    "replace": (None, EVERY_ROW),
     "delete": ("",),
     "compact": (),
     "vacuum": (),

@@ -27,7 +27,7 @@ from hindsight.jobs.bundling.subject import Subject, is_claimed
 from hindsight.jobs.drift.drift_cut import subscribed
 from hindsight.jobs.drift.drift_derivation import CLOSING
 from hindsight.jobs.engines.arrow_columns import no_rows
-from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.schemas import Table

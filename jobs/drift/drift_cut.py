@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 import hindsight.schemas as schemas
 from hindsight.jobs.drift.group_split import Cutting, Split, of_cluster
-from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import DataFile
 from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.publishing.kept_walks import midnight_us
 from hindsight.schemas import Table

@@ -53,8 +53,8 @@ from hindsight.jobs.drift.kept_groups import (
     seen_of,
 )
 from hindsight.jobs.engines.arrow_columns import Lineage
-from hindsight.jobs.engines.arrow_lake import DataFile, Where
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import DataFile, Where
 from hindsight.jobs.engines.runner import Blobs, OfHeap, Runner, file_heaps
 from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate
 from hindsight.jobs.publishing.kept_walks import Start, cuts_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import Schema
 
-from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.lake.table_schema import stored_columns
 from hindsight.schemas import Table

@@ -1,95 +1,45 @@
 """What a lake does for its callers, in Arrow's terms: the same whichever engine reads and writes its tables.
 
-A condition is values, never SQL text: each engine says it in its own words.
+Rows are written as files of their table's folder first, and become visible with one commit that names these.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from hindsight.conf.failure import ExpectedError
+from hindsight.jobs.engines.arrow_columns import chosen
+from hindsight.jobs.engines.changed_files import rows_that_meet
+from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import EVERY_ROW, DataFile, StagedFile, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.small_files import NOTES, Store, store_at
-from hindsight.schemas import Table
+from hindsight.schemas import TABLES, Table
 from hindsight.schemas.arrow_types import arrow_schema
-from hindsight.udfs.values.date_digests import DateDigest
+from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _AT_ONCE = 4
-CANDIDATES = "_candidate"  # the folder of rows that Spark computed and has not published
+CANDIDATES = "_candidate"  # where runs of earlier releases on Spark left rows that they did not publish
 RETENTIONS = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")  # properties of a table
 KEPT_UNSAID = "interval 7 days"  # where a table does not carry the second
 OPTIMIZE, SET_PROPERTIES = "OPTIMIZE", "SET TBLPROPERTIES"  # operations, in Delta's words
 
-
-@dataclass(frozen=True)
-class Where:
-    """Rows that meet all of it; without anything every row does.
-
-    ``dates``: they belong to one of these dates of clusters; ``values``: a column holds one of these;
-    ``before``: an instant lies before this one; ``since``: it does not. Null meets nothing.
-    """
-
-    dates: Collection[ClusterDate] | None = None
-    values: Mapping[str, Collection[Any]] = field(default_factory=dict)
-    before: Mapping[str, datetime] = field(default_factory=dict)
-    since: Mapping[str, datetime] = field(default_factory=dict)
-
-    def days(self) -> frozenset[date] | None:
-        """The dates on which such rows lie; None: on any."""
-        of_clusters = None if self.dates is None else frozenset(at.event_date for at in self.dates)
-        listed = frozenset(self.values["event_date"]) if "event_date" in self.values else None
-        if of_clusters is None or listed is None:
-            return listed if of_clusters is None else of_clusters
-        return of_clusters & listed
-
-    def columns(self) -> list[str]:
-        """The columns that it looks at."""
-        of_dates = ("cluster", "event_date") if self.dates is not None else ()
-        return sorted({*self.values, *self.before, *self.since, *of_dates})
-
-
-EVERY_ROW = Where()
-
-
-class DataFile(NamedTuple):
-    """A Parquet file of a table, for workers: its path below the table's folder, its bytes, its rows and its date.
-
-    ``rows`` is None where its writer did not count them; ``event_date`` of a table without dates; ``cluster`` where
-    statistics do not say that all rows are of one.
-    """
-
-    path: str
-    size: int
-    rows: int | None
-    event_date: date | None
-    cluster: str | None = None
-
-
-class StagedFile(NamedTuple):
-    """A data file that stands in its table's folder and belongs to no version yet; ``stats``: Delta's JSON of it."""
-
-    path: str
-    size: int
-    rows: int
-    event_date: date | None
-    stats: str
-
-
+# A file in its table's folder, and what is asked of it.
+FileTask = tuple[TableFolder, Any, Any]
 # Of tables, by date.
 Digests = dict[Table, list[tuple[ClusterDate, DateDigest]]]
-# What a lake stores: a table, or pieces of what need not fit into memory.
-Rows = pa.Table | Iterable[pa.Table | StagedFile]
 
 
 class Footprint(NamedTuple):
@@ -135,10 +85,15 @@ class ArrowLake(Protocol):
     spark: SparkSession | None
     confirm: Callable[[], None]
     _of_contract: set[str]  # names of the tables that are known to have the columns of their contracts
+    _candidates: dict[str, list[StagedFile]]  # by table, staged by this run
 
     def path(self, table: Table) -> str:
         """Where a table stands."""
         return f"{self.root}/{table.name}"
+
+    def folder(self, table: Table) -> TableFolder:
+        """Where its files stand, for workers that read them or stage some."""
+        return TableFolder(self.root, table)
 
     def exists(self, table: Table) -> bool:
         """Whether it was created."""
@@ -174,12 +129,31 @@ class ArrowLake(Protocol):
     def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
         """The files of the latest version that hold rows of these dates; None: all."""
 
-    def files_since(self, table: Table, dates: Collection[date], column: str, since: datetime) -> list[DataFile]:
+    def files_since(self, table: Table, dates: Collection[date] | None, column: str, since: datetime) -> list[DataFile]:
         """Of these the ones that may hold a row whose ``column`` is not earlier than the instant."""
-        return self.files(table, dates)
 
     def append(self, table: Table, rows: Any) -> None:
-        """Add rows."""
+        """Add rows; files that were staged before are named in the same commit."""
+        self.confirm()
+        self.create(table)
+        self._commit(table, self._staged(table, rows_in_pieces(rows)))
+
+    def _staged(self, table: Table, pieces: Iterable[Any]) -> list[StagedFile]:
+        """Pieces of rows as files of the table's folder that no version names; those that stand there as they are."""
+        return self.folder(table).stage(pieces)
+
+    def _commit(
+        self,
+        table: Table,
+        added: Sequence[StagedFile],
+        removed: Sequence[DataFile] = (),
+        *,
+        rests_on: int | None = None,
+    ) -> None:
+        """Make one version of what is added and removed; without any change there is none.
+
+        ``rests_on``: the version that must be the latest still. Raises: ConcurrentWriteError: it is not.
+        """
 
     def gather(self, table: Table, rows: pa.Table) -> None:
         """Add rows with those to come: at once, when the table is next read, or at ``write_gathered``."""
@@ -203,10 +177,6 @@ class ArrowLake(Protocol):
 
     def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
         """Set ``columns`` of the rows whose keys ``changed`` holds; ``dates``: those on which they fall."""
-
-    def staging(self, table: Table) -> Any | None:
-        """The ``TableFolder`` where workers may stage files for a commit; None: rows are handed to the lake."""
-        return None
 
     def replace_dates(self, table: Table, rows: Any, dates: Collection[ClusterDate]) -> None:
         """Replace the rows of these dates of clusters; ``rows`` are of no other."""
@@ -234,25 +204,67 @@ class ArrowLake(Protocol):
         self._replace(table, rows, [where])
 
     def _replace(self, table: Table, rows: Any, conditions: Sequence[Where]) -> None:
-        """Replace the rows that meet one of the conditions, no two of which are of one date."""
+        """Replace the rows that meet one of the conditions, no two of which are of one date, in one commit."""
+        self.confirm()
+        self.create(table)
+        version = self.version(table)
+        removed, kept = self._rest(table, conditions)
+        pieces = chain(rows_that_meet(rows_in_pieces(rows), conditions), kept)
+        self._commit(table, self._staged(table, pieces), removed, rests_on=version)
+
+    def _rest(
+        self, table: Table, conditions: Sequence[Where]
+    ) -> tuple[list[DataFile], Iterable[pa.Table | StagedFile]]:
+        """The files with rows that meet a condition, and the rows of these that meet none."""
+
+    def _touched(self, table: Table, conditions: Sequence[Where]) -> dict[DataFile, list[Where]]:
+        """The files that may hold rows that meet a condition, with these conditions."""
+        found: dict[DataFile, list[Where]] = defaultdict(list)
+        for where in conditions:
+            days, since = where.days(), next(iter(where.since.items()), None)
+            for file in self.files(table, days) if since is None else self.files_since(table, days, *since):
+                found[file].append(where)
+        return found
 
     def delete(self, table: Table, where: Where) -> None:
         """Delete rows; without such a row there is no commit."""
+        self.confirm()
+        version = self.version(table)
+        removed, kept = self._rest(table, [where])
+        if removed:
+            self._commit(table, self._staged(table, kept), removed, rests_on=version)
 
     def add_candidates(self, table: Table, rows: Any, *, first: bool) -> None:
-        """Add rows to a table's candidate; the ``first`` ones of a run replace what an earlier run left there."""
+        """Stage rows that are not published yet; before the ``first`` ones of a publication there are none."""
+        self.confirm()
+        self.create(table)
+        before = [] if first else self._candidates[table.name]
+        self._candidates[table.name] = before + self._staged(table, rows_in_pieces(rows))
 
-    def candidates(self, table: Table) -> Any:
-        """The rows that ``add_candidates`` wrote in this run, as this engine hands rows on."""
+    def candidates(self, table: Table) -> list[StagedFile]:
+        """The files of the rows that ``add_candidates`` staged for this publication."""
+        return self._candidates[table.name]
 
     def candidate_digests(self, columns: Mapping[Table, Sequence[str]]) -> Digests:
         """Of each table's candidate rows, per date their number and a digest of these columns (none: 0)."""
+        tasks = [(self.folder(t), file, names) for t, names in columns.items() for file in self.candidates(t)]
+        pieces = {table: [SUMMED.empty_table()] for table in columns}
+        for name, piece in self._by_workers(_digested, tasks):
+            pieces[TABLES[name]].append(piece)
+        found = {table: digests_of(pa.concat_tables(own)) for table, own in pieces.items()}
+        return {t: [(ClusterDate(cluster, day), each) for cluster, day, each in own] for t, own in found.items()}
 
     def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
         """The values that these columns hold together, each once, and their number of rows as ``rows``."""
 
     def candidate_dates(self, table: Table, where: Where) -> set[ClusterDate]:
         """The dates of which a candidate row meets a condition."""
+        tasks = [(self.folder(table), file, where) for file in self.candidates(table)]
+        return {at for dates in self._by_workers(_dates_that_meet, tasks) for at in dates}
+
+    def _by_workers(self, call: Callable[[FileTask], Any], tasks: Sequence[FileTask]) -> list[Any]:
+        """What a function, one of a module, gives for each task, in any order."""
+        return list(map(call, tasks))
 
     def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> Any:
         """Stored rows of some dates and this run's candidates of others, as this engine hands rows on."""
@@ -285,9 +297,8 @@ class ArrowLake(Protocol):
         """
 
     def drop_old_candidates(self, table: Table) -> None:
-        """Remove candidates that a run on Spark left behind; those with a file younger than the retention stay.
-
-        A run reads only candidates that it wrote itself, and none lasts that long.
+        """Remove candidates that a run of an earlier release on Spark left behind, once they are older than the
+        retention.
         """
 
     def note(self, name: str, text: str | None) -> None:
@@ -319,3 +330,20 @@ class ArrowLake(Protocol):
     def plans(self) -> AbstractContextManager[Callable[[int], None]]:
         """What is to be told, before a step, of how many lines it is about."""
         return nullcontext(lambda lines: None)
+
+
+def _digested(task: FileTask) -> tuple[str, pa.Table]:
+    folder, file, columns = task
+    wanted = list(dict.fromkeys(["cluster", "event_date", *columns]))
+    return folder.table.name, by_date(folder.read(file, wanted), columns)
+
+
+def _dates_that_meet(task: FileTask) -> set[ClusterDate]:
+    folder, file, where = task
+    wanted = list(dict.fromkeys(["cluster", "event_date", *where.columns()]))
+    return {ClusterDate(*at) for at in dates_in(chosen(folder.read(file, wanted), where))}
+
+
+def rows_in_pieces(rows: Any) -> Iterable[Any]:
+    """What a lake is given to store, piece by piece: Arrow's tables, staged files, what the engine hands out."""
+    return rows if isinstance(rows, Iterable) and not isinstance(rows, pa.Table) else [rows]

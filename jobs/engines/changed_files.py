@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
-from hindsight.jobs.engines.arrow_columns import meets
-from hindsight.jobs.engines.arrow_lake import DataFile, StagedFile, Where
+from hindsight.jobs.engines.arrow_columns import chosen, meets
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import DataFile, StagedFile, Where
+from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.udfs.values.row_hashes import BoolArray, have_keys_of, places_of_keys
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 # Rows that are much alike take few bytes, though each must be read and written again.
 _SMALL_BYTES = 2 << 20
 _SMALL_ROWS = 1 << 18
 MOST_SMALL_FILES = 16  # of a partition
+_OF_DATES = ["cluster", "event_date"]
 
 
 def files_of(
@@ -80,24 +85,44 @@ def too_many_small(
     return [file for file in small if of_each[file.event_date] > 1 and all_small[file.event_date] > most]
 
 
-def rest(
-    folder: TableFolder, candidates: Iterable[tuple[DataFile, Where]]
-) -> tuple[list[DataFile], Iterator[pa.Table]]:
+def rest(folder: TableFolder, touched: Mapping[DataFile, Sequence[Where]]) -> tuple[list[DataFile], Iterator[pa.Table]]:
     """The files with rows that meet a condition, and file by file the rows of these that meet none.
 
-    ``candidates``: files that may hold rows that meet one of the conditions, with each such condition.
+    ``touched``: files that may hold rows that meet one of the conditions, with each such condition.
     """
-    conditions: dict[DataFile, list[Where]] = {}
-    for file, where in candidates:
-        conditions.setdefault(file, []).append(where)
     removed, mixed = [], []
-    for file, of_file in conditions.items():
-        columns = sorted({name for where in of_file for name in where.columns()})
-        hits = _mask(folder.read(file, columns), of_file)
-        if hits.any():
-            removed.append(file)
-            mixed += [] if hits.all() else [file]
-    return removed, (_others(folder.read(file), conditions[file]) for file in mixed)
+    for file, conditions in touched.items():
+        told = told_by_statistics(file, conditions)
+        if told is None:
+            columns = sorted({name for where in conditions for name in where.columns()})
+            hits = _mask(folder.read(file, columns), conditions)
+            told = bool(hits.any())
+            mixed += [file] if told and not hits.all() else []
+        removed += [file] if told else []
+    return removed, (_others(folder.read(file), touched[file]) for file in mixed)
+
+
+def told_by_statistics(file: DataFile, conditions: Sequence[Where]) -> bool | None:
+    """Whether all rows of a file meet a condition (True), or none does (False); None: its rows are to be looked at."""
+    at = None if file.cluster is None or file.event_date is None else ClusterDate(file.cluster, file.event_date)
+    if at is None or any(where.dates is None or where.columns() != _OF_DATES for where in conditions):
+        return None
+    return any(at in (where.dates or ()) for where in conditions)
+
+
+def rest_in_files(task: tuple[TableFolder, DataFile, Sequence[Where]]) -> tuple[DataFile | None, list[StagedFile]]:
+    """A file if it holds rows that meet a condition, and the files in which those of its rows that meet none stand."""
+    folder, file, conditions = task
+    removed, kept = rest(folder, {file: conditions})
+    return next(iter(removed), None), folder.stage(kept)
+
+
+def rows_that_meet(pieces: Iterable[Any], conditions: Sequence[Where]) -> Iterator[Any]:
+    """The rows, each of which must meet the condition that picks what they replace."""
+    for piece in pieces:
+        if isinstance(piece, pa.Table) and sum(len(chosen(piece, where)) for where in conditions) < len(piece):
+            raise ValueError("rows that replace others must be of the same dates or files.")
+        yield piece
 
 
 def _others(rows: pa.Table, conditions: Iterable[Where]) -> pa.Table:

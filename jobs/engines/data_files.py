@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from hindsight.jobs.engines.arrow_columns import conformed_rows, no_rows, require_values
-from hindsight.jobs.engines.arrow_lake import DataFile, Rows, StagedFile
+from hindsight.jobs.engines.lake_rows import DataFile, Rows, StagedFile
 from hindsight.jobs.lake.lake_place import file_system
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import Table
@@ -35,6 +35,20 @@ _SAMPLE_ROWS = 4096
 _STATS_CHARS = 32
 _PIECE_ROWS = 250_000
 _MILLISECOND = timedelta(milliseconds=1)
+
+STAGED = pa.schema(
+    {"path": pa.string(), "size": pa.int64(), "rows": pa.int64(), "event_date": pa.date32(), "stats": pa.string()}
+)
+
+
+def table_of_files(files: Iterable[StagedFile]) -> pa.Table:
+    """Staged files as rows (``STAGED``)."""
+    return pa.Table.from_pylist([file._asdict() for file in files], schema=STAGED)
+
+
+def files_of_tables(tables: Iterable[pa.Table]) -> Iterator[StagedFile]:
+    """The same the other way."""
+    return (StagedFile(**row) for table in tables for row in table.to_pylist())
 
 
 class TableFolder(NamedTuple):

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, date, datetime, timedelta
-from functools import reduce
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
+from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 from typing_extensions import override
 
 from hindsight.jobs.engines.arrow_columns import conformed_rows
 from hindsight.jobs.engines.arrow_lake import (
     CANDIDATES,
-    EVERY_ROW,
     KEPT_UNSAID,
     RETENTIONS,
     ArrowLake,
-    DataFile,
-    Digests,
+    FileTask,
     Footprint,
-    Where,
     written_meanwhile,
 )
+from hindsight.jobs.engines.changed_files import partition_of, rest_in_files, told_by_statistics
+from hindsight.jobs.engines.lake_rows import EVERY_ROW, DataFile, StagedFile, Where
 from hindsight.jobs.engines.spark_gate import counted_results
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, interpreted_plans, rows_of, sql_of, sql_text
+from hindsight.jobs.engines.spark_workers import PackedRows, answers, opened, staged_files, store_of
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import for_hadoop, hadoop_place
 from hindsight.jobs.lake.table_schema import (
-    conformed,
     is_earlier,
     later_columns,
     stored_schema,
@@ -45,11 +45,10 @@ from hindsight.jobs.lake.table_schema import (
 )
 from hindsight.jobs.running.unseen import seen_spark
 from hindsight.schemas import Table
-from hindsight.udfs.values.date_digests import SUMMED, by_date, digests_of
 
 
 class Lake(ArrowLake):
-    """The tables under one root, as ``ArrowLake`` says; candidates stand at ``<root>/_candidate/<name>``."""
+    """The tables under one root, as ``ArrowLake`` says; workers write their files, the JVM commits them."""
 
     spark: SparkSession
 
@@ -61,11 +60,8 @@ class Lake(ArrowLake):
         self.retention_days = retention_days
         self.confirm = confirm
         self._of_contract: set[str] = set()
+        self._candidates: dict[str, list[StagedFile]] = {}
         self._known_files: dict[str, tuple[tuple[str, int], list[DataFile]]] = {}  # by table those of a version
-
-    def candidate_path(self, table: Table) -> str:
-        """Where its candidate stands, the rows that are not published yet."""
-        return f"{self.root}/{CANDIDATES}/{table.name}"
 
     @override
     def exists(self, table: Table) -> bool:
@@ -136,10 +132,72 @@ class Lake(ArrowLake):
         return [file for file in found if dates is None or not table.dated or file.event_date in dates]
 
     @override
-    def append(self, table: Table, rows: Any) -> None:
-        self.confirm()
-        self.create(table)
-        conformed(frame_of(self.spark, rows, table), table).write.format("delta").mode("append").save(self.path(table))
+    def files_since(self, table: Table, dates: Collection[date] | None, column: str, since: datetime) -> list[DataFile]:
+        if not self.exists(table):
+            return []
+        self.read(table)
+        added = DataFrame(_latest(self.spark, self.path(table)).allFiles().toDF(), self.spark)
+        # A bound may be short by less than a millisecond, and may be missing.
+        most = f"CAST(get_json_object(stats, '$.maxValues.{column}') AS TIMESTAMP)"
+        bound = sql_text((since - timedelta(milliseconds=1)).isoformat())
+        found = _files_of(added.where(f"coalesce({most} >= TIMESTAMP{bound}, true)"), dated=table.dated)
+        return [file for file in found if dates is None or not table.dated or file.event_date in dates]
+
+    @override
+    def _staged(self, table: Table, pieces: Iterable[Any]) -> list[StagedFile]:
+        found, here = [], []
+        for piece in pieces:
+            if isinstance(piece, (pa.Table, StagedFile)):
+                here.append(piece)
+            else:
+                found += staged_files(self.folder(table), piece)
+        if any(isinstance(piece, pa.Table) for piece in here):
+            os.environ.update(store_of(self.spark))  # this process writes them
+        return found + super()._staged(table, here)
+
+    @override
+    def _rest(self, table: Table, conditions: Sequence[Where]) -> tuple[list[DataFile], Iterable[StagedFile]]:
+        touched, folder = self._touched(table, conditions), self.folder(table)
+        told = {file: told_by_statistics(file, of_file) for file, of_file in touched.items()}
+        tasks = [(folder, file, touched[file]) for file in touched if told[file] is None]
+        looked_at = self._by_workers(rest_in_files, tasks)
+        removed = [file for file in touched if told[file]] + [file for file, _ in looked_at if file]
+        return removed, [file for _, staged in looked_at for file in staged]
+
+    @override
+    def _by_workers(self, call: Callable[[FileTask], Any], tasks: Sequence[FileTask]) -> list[Any]:
+        return answers(self.spark, call, tasks, lambda task: task[1].size)
+
+    @override
+    def _commit(
+        self,
+        table: Table,
+        added: Sequence[StagedFile],
+        removed: Sequence[DataFile] = (),
+        *,
+        rests_on: int | None = None,
+    ) -> None:
+        if not added and not removed:
+            return
+        jvm: Any = self.spark._jvm
+        written = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+            self.spark._jsparkSession, self.path(table)
+        ).startTransaction()
+        if rests_on is not None:
+            if written.snapshot().version() != rests_on:
+                raise written_meanwhile(self.path(table))
+            written.readWholeTable()  # so whatever others add meanwhile is in the way
+        actions = jvm.java.util.ArrayList()
+        of_json = _scala_object(jvm.org.apache.spark.sql.delta.actions, "Action").fromJson
+        for action in _actions(added, removed):
+            actions.add(of_json(json.dumps(action)))
+        write = _scala_object(jvm.org.apache.spark.sql.delta.DeltaOperations, "Write")
+        mode = jvm.org.apache.spark.sql.SaveMode.Overwrite if removed else jvm.org.apache.spark.sql.SaveMode.Append
+        operation = write.apply(mode, *(getattr(write, f"apply$default${place}")() for place in range(2, 10)))
+        try:
+            written.commit(jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq(), operation)
+        except DeltaConcurrentModificationException as error:
+            raise written_meanwhile(self.path(table)) from error
 
     def write_gathered(self) -> None:
         """None wait."""
@@ -157,75 +215,48 @@ class Lake(ArrowLake):
             self.append(table, fresh)
         if changed is not None:
             others = [name for name in table.schema.names if name not in table.key]
-            self.update(table, frame_of(self.spark, changed, table), others, dates)
-
-    @override
-    def add_candidates(self, table: Table, rows: Any, *, first: bool) -> None:
-        """As plain Parquet: only this run reads it, and nobody else may."""
-        self.confirm()
-        stored = conformed(frame_of(self.spark, rows, table), table)
-        stored.write.mode("overwrite" if first else "append").parquet(self.candidate_path(table))
-
-    @override
-    def candidates(self, table: Table) -> DataFrame:
-        return self.spark.read.schema(stored_schema(table)).parquet(self.candidate_path(table))
-
-    @override
-    def candidate_digests(self, columns: Mapping[Table, Sequence[str]]) -> Digests:
-        pieces = [_summed(self.candidates(table), table, names) for table, names in columns.items()]
-        found = reduce(DataFrame.unionAll, pieces).toArrow()
-        digests = {}
-        for table in columns:
-            of_table = found.filter(pc.equal(found.column("table"), table.name)).drop(["table"]).cast(SUMMED)
-            digests[table] = [(ClusterDate(cluster, day), each) for cluster, day, each in digests_of(of_table)]
-        return digests
-
-    @override
-    def candidate_dates(self, table: Table, where: Where) -> set[ClusterDate]:
-        found = self.candidates(table).where(sql_of(where)).select("cluster", "event_date").distinct()
-        return {ClusterDate(*row) for row in rows_of(found)}
+            self.update(table, changed, others, dates)
 
     @override
     def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> DataFrame:
         rows = self.read(table).where(in_dates(stored))
-        return rows.unionByName(self.candidates(table).where(in_dates(computed))) if computed else rows
+        if not computed:
+            return rows
+        days = {at.event_date for at in computed}
+        files = [file for file in self.candidates(table) if file.event_date in days]
+        return rows.unionByName(self.frame(table, files).where(in_dates(computed)))
+
+    def frame(self, table: Table, rows: Any) -> DataFrame:
+        """Rows as a frame: one of Spark's as it is, Arrow's sent to the JVM, staged files read."""
+        if isinstance(rows, pa.Table):
+            return self.spark.createDataFrame(conformed_rows(rows, table), stored_schema(table))
+        if isinstance(rows, PackedRows):
+            return opened(rows)
+        if isinstance(rows, DataFrame):
+            return rows
+        if not rows:
+            return self.spark.createDataFrame([], stored_schema(table))
+        place = self.path(table)
+        reader = self.spark.read.schema(stored_schema(table)).option("basePath", place)
+        return reader.parquet(*(f"{place}/{file.path}" for file in rows))
 
     @override
-    def update(self, table: Table, changed: DataFrame, columns: list[str], dates: Iterable[date]) -> None:
+    def update(self, table: Table, changed: Any, columns: list[str], dates: Iterable[date]) -> None:
         self.confirm()
         same_key = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in table.key)
         (
             self._delta(table)
             .alias("t")
-            .merge(changed.alias("s"), f"t.event_date IN ({dates_sql(dates)}) AND {same_key}")
+            .merge(self.frame(table, changed).alias("s"), f"t.event_date IN ({dates_sql(dates)}) AND {same_key}")
             .whenMatchedUpdate(set={name: F.col(f"s.`{name}`") for name in columns})
             .execute()
         )
-
-    def _replace(self, table: Table, rows: Any, conditions: Sequence[Where]) -> None:
-        terms = [sql_of(where) for where in conditions]
-        self.replace_where(table, rows, " OR ".join(f"({term})" for term in terms) if len(terms) > 1 else terms[0])
-
-    def replace_where(self, table: Table, rows: Any, predicate: str) -> None:
-        """Replace the rows that satisfy ``predicate`` in one commit; ``rows`` must satisfy it too."""
-        self.confirm()
-        self.create(table)
-        rows = conformed(frame_of(self.spark, rows, table), table)
-        writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
-        writer.save(self.path(table))
 
     @override
     def version(self, table: Table) -> int | None:
         if not self.exists(table):
             return None
         return int(_latest(self.spark, self.path(table)).version())
-
-    @override
-    def delete(self, table: Table, where: Where) -> None:
-        self.confirm()
-        condition = sql_of(where)
-        if not self.read(table).where(condition).isEmpty():
-            self._delta(table).delete(condition)
 
     @override
     def compact(self, table: Table) -> None:
@@ -280,7 +311,7 @@ class Lake(ArrowLake):
     @override
     def drop_old_candidates(self, table: Table) -> None:
         self.confirm()
-        place, files = hadoop_place(self.spark, self.candidate_path(table))
+        place, files = hadoop_place(self.spark, f"{self.root}/{CANDIDATES}/{table.name}")
         if not files.exists(place):
             return
         written = self.spark.read.format("binaryFile").option("recursiveFileLookup", True).load(place.toString())
@@ -293,7 +324,7 @@ class Lake(ArrowLake):
 
     @override
     def counted_results(self, frames: Mapping[Table, Any], whole: Mapping[Table, Any]) -> list[dict[str, Any]]:
-        return counted_results(self, *_frames_of(self.spark, frames, whole))
+        return counted_results(self, *self._frames(frames, whole))
 
     @override
     def expectation_results(
@@ -302,7 +333,10 @@ class Lake(ArrowLake):
         with seen_spark():  # Great Expectations takes seconds to import
             from hindsight.jobs.engines.spark_expectations import results_of
 
-        return results_of(self, job, *_frames_of(self.spark, frames, whole))
+        return results_of(self, job, *self._frames(frames, whole))
+
+    def _frames(self, *given: Mapping[Table, Any]) -> list[dict[Table, DataFrame]]:
+        return [{table: self.frame(table, rows) for table, rows in of.items()} for of in given]
 
     @override
     def plans(self) -> AbstractContextManager[Callable[[int], None]]:
@@ -340,26 +374,18 @@ def _files_of(added: DataFrame, *, dated: bool) -> list[DataFile]:
     return [DataFile(unquote(path), *said) for path, *said, _ in in_order]
 
 
-def _summed(rows: DataFrame, table: Table, columns: Sequence[str]) -> DataFrame:
-    """Digests of pieces of rows, made where they lie; ``table`` says of which."""
-    wanted = list(dict.fromkeys(["cluster", "event_date", *columns]))
-
-    def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            piece = by_date(conformed_rows(pa.Table.from_batches([batch]), table, wanted), columns)
-            yield from piece.append_column("table", pa.repeat(table.name, len(piece))).to_batches()
-
-    found = SUMMED.append(pa.field("table", pa.string()))
-    return rows.select(*(f"`{name}`" for name in wanted)).mapInArrow(summed, from_arrow_schema(found))
+def _scala_object(package: Any, name: str) -> Any:
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
-def _frames_of(spark: SparkSession, *given: Mapping[Table, Any]) -> list[dict[Table, DataFrame]]:
-    return [{table: frame_of(spark, rows, table) for table, rows in of.items()} for of in given]
+def _actions(added: Iterable[StagedFile], removed: Iterable[DataFile]) -> Iterator[dict[str, Any]]:
+    """What a commit adds and removes, as Delta's log has it."""
+    now = int(time.time() * 1000)
+    for fresh in added:
+        yield {"add": _told(fresh) | {"modificationTime": now, "dataChange": True, "stats": fresh.stats}}
+    for file in removed:
+        yield {"remove": _told(file) | {"deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}}
 
 
-def frame_of(spark: SparkSession, rows: Any, table: Table) -> DataFrame:
-    """Rows as a frame: one of Spark's as it is, Arrow's sent to the JVM."""
-    if isinstance(rows, pa.Table):
-        return spark.createDataFrame(conformed_rows(rows, table), stored_schema(table))
-    frame: DataFrame = rows
-    return frame
+def _told(file: DataFile | StagedFile) -> dict[str, Any]:
+    return {"path": quote(file.path, safe="/="), "partitionValues": partition_of(file), "size": file.size}

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from hindsight.jobs.engines.arrow_columns import no_rows
-from hindsight.jobs.engines.arrow_lake import Rows, StagedFile
 from hindsight.jobs.engines.counted_results import expectations, results_of_table
 from hindsight.jobs.engines.data_files import dataset_of, rows_in, scanned
+from hindsight.jobs.engines.lake_rows import Rows, StagedFile
 from hindsight.schemas import TABLES, Table
 from hindsight.schemas.table_contract import beside
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -30,16 +30,11 @@ from hindsight.jobs.engines.arrow_columns import (
 )
 from hindsight.jobs.engines.arrow_lake import (
     CANDIDATES,
-    EVERY_ROW,
     KEPT_UNSAID,
     RETENTIONS,
     ArrowLake,
-    DataFile,
-    Digests,
     Footprint,
-    Rows,
-    StagedFile,
-    Where,
+    rows_in_pieces,
     written_meanwhile,
 )
 from hindsight.jobs.engines.changed_files import (
@@ -50,7 +45,8 @@ from hindsight.jobs.engines.changed_files import (
     updated,
     with_keys,
 )
-from hindsight.jobs.engines.data_files import TableFolder, rows_in
+from hindsight.jobs.engines.data_files import rows_in
+from hindsight.jobs.engines.lake_rows import EVERY_ROW, DataFile, Rows, StagedFile, Where
 from hindsight.jobs.engines.stored_table import Change, OpenTables, changes_since, stored_table
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
@@ -58,7 +54,6 @@ from hindsight.jobs.lake.table_schema import is_earlier, later_columns, stored_c
 from hindsight.jobs.running.unseen import unseen_spark
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
-from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _LENGTH = re.compile(r"(\d+) (week|day|hour|minute|second)s?")
@@ -95,10 +90,6 @@ class LocalLake(ArrowLake):
     def pin(self, versions: Mapping[str, int | None]) -> None:
         """Have readers see these versions of tables, by name (None: there was none yet), as long as they are there."""
         self._pinned = versions
-
-    def folder(self, table: Table) -> TableFolder:
-        """Where its files stand, for workers that read them or stage some."""
-        return TableFolder(self.root, table)
 
     @override
     def exists(self, table: Table) -> bool:
@@ -178,7 +169,7 @@ class LocalLake(ArrowLake):
         return self._files(table, dates, as_of=as_of)
 
     @override
-    def files_since(self, table: Table, dates: Collection[date], column: str, since: datetime) -> list[DataFile]:
+    def files_since(self, table: Table, dates: Collection[date] | None, column: str, since: datetime) -> list[DataFile]:
         return self._files(table, dates, since=(column, since))
 
     def _files(
@@ -214,12 +205,6 @@ class LocalLake(ArrowLake):
         for table in list(self._gathered):
             self._latest(table)
 
-    def append(self, table: Table, rows: Rows) -> None:
-        """Add rows; files that were staged before are named in the same commit."""
-        self.confirm()
-        self.create(table)
-        self._commit(table, self.opened(table), self.folder(table).stage(rows), (), is_blind=True)
-
     def store(
         self, table: Table, fresh: Rows | None, changed: Rows | None, dates: Collection[date], version: int | None
     ) -> None:
@@ -230,62 +215,46 @@ class LocalLake(ArrowLake):
             raise written_meanwhile(self.path(table))
         others = [name for name in table.schema.names if name not in table.key]
         anew, removed = ((), ()) if changed is None else self._anew(stored, table, changed, others, dates)
-        self._commit(table, stored, folder.stage(chain(() if fresh is None else _pieces(fresh), anew)), removed)
+        pieces = chain(() if fresh is None else rows_in_pieces(fresh), anew)
+        self._commit(table, folder.stage(pieces), removed, rests_on=version)
 
     @override
     def update(self, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]) -> None:
         self.confirm()
         stored = self.opened(table)
+        version = stored.version()
         anew, removed = self._anew(stored, table, changed, columns, dates)
-        self._commit(table, stored, self.folder(table).stage(anew), removed)
+        self._commit(table, self.folder(table).stage(anew), removed, rests_on=version)
 
     def _anew(
         self, stored: DeltaTable, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]
     ) -> tuple[Iterable[pa.Table], list[DataFile]]:
         """The rows of files that hold some of the keys, with the columns as they are now; and these files."""
         folder, wanted = self.folder(table), [*table.key, *columns]
-        pieces = (conformed_rows(piece, table, wanted) for piece in _pieces(changed))
+        pieces = (conformed_rows(piece, table, wanted) for piece in rows_in_pieces(changed))
         fresh = pa.concat_tables([no_rows(table, wanted), *pieces])
         removed = with_keys(folder, files_of(stored, set(dates)), table.key, fresh)
         return (updated(folder.read(file), fresh, table.key, columns) for file in removed), removed
 
     @override
-    def staging(self, table: Table) -> TableFolder:
-        return self.folder(table)
-
-    def _replace(self, table: Table, rows: Rows, conditions: Sequence[Where]) -> None:
-        """Replace the rows that meet one of the conditions, no two of which are of one date, in one commit."""
-        self.confirm()
-        self.create(table)
-        stored, folder = self.opened(table), self.folder(table)
-        removed, kept = rest(folder, _touched(stored, conditions))
-        self._commit(table, stored, folder.stage(chain(_only(rows, conditions), kept)), removed)
+    def _rest(self, table: Table, conditions: Sequence[Where]) -> tuple[list[DataFile], Iterable[pa.Table]]:
+        return rest(self.folder(table), self._touched(table, conditions))
 
     @override
-    def delete(self, table: Table, where: Where) -> None:
-        self.confirm()
-        stored, folder = self.opened(table), self.folder(table)
-        removed, kept = rest(folder, _touched(stored, [where]))
-        if removed:
-            self._commit(table, stored, folder.stage(kept), removed)
-
     def _commit(
         self,
         table: Table,
-        stored: DeltaTable,
         added: Sequence[StagedFile],
-        removed: Sequence[DataFile],
+        removed: Sequence[DataFile] = (),
         *,
-        is_blind: bool = False,
+        rests_on: int | None = None,
     ) -> None:
-        """Make one version of what is added and removed; what rests on ``stored`` needs it to be the latest still.
-
-        Where small files have become too many, the same version has their rows in one: readers see no gap. Without
-        any change there is no version.
-        Raises: ConcurrentWriteError: it is not.
-        """
+        """Where small files have become too many, the same version has their rows in one: readers see no gap."""
         if not added and not removed:
             return
+        stored, is_blind = self.opened(table), rests_on is None
+        if not is_blind and stored.version() != rests_on:
+            raise written_meanwhile(self.path(table))
         changes = _actions(added, removed, changes_rows=True)
         by, place = ["event_date"] if table.dated else [], self.path(table)
         days = {file.event_date for file in added if file.event_date} if table.dated else None
@@ -301,34 +270,6 @@ class LocalLake(ArrowLake):
             if not (small and is_blind):
                 raise written_meanwhile(place) from error
             self._tables.commit(place, self.opened(table), changes, by, is_blind=True)
-
-    @override
-    def add_candidates(self, table: Table, rows: Rows, *, first: bool) -> None:
-        self.confirm()
-        self.create(table)
-        before = [] if first else self._candidates[table.name]
-        self._candidates[table.name] = before + self.folder(table).stage(rows)
-
-    @override
-    def candidates(self, table: Table) -> list[StagedFile]:
-        return self._candidates[table.name]
-
-    @override
-    def candidate_digests(self, columns: Mapping[Table, Sequence[str]]) -> Digests:
-        return {table: self._digests(table, names) for table, names in columns.items()}
-
-    def _digests(self, table: Table, columns: Sequence[str]) -> list[tuple[ClusterDate, DateDigest]]:
-        read, wanted = self.folder(table).read, list(dict.fromkeys(["cluster", "event_date", *columns]))
-        pieces = [by_date(read(file, wanted), columns) for file in self.candidates(table)]
-        found = digests_of(pa.concat_tables([SUMMED.empty_table(), *pieces]))
-        return [(ClusterDate(cluster, day), digest) for cluster, day, digest in found]
-
-    @override
-    def candidate_dates(self, table: Table, where: Where) -> set[ClusterDate]:
-        wanted = list(dict.fromkeys(["cluster", "event_date", *where.columns()]))
-        read = self.folder(table).read
-        found = (chosen(read(file, wanted), where) for file in self.candidates(table))
-        return {ClusterDate(*at) for rows in found for at in dates_in(rows)}
 
     @override
     def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> pa.Table:
@@ -439,22 +380,3 @@ def _actions(
         *(AddAction(file.path, file.size, partition_of(file), now, changes_rows, file.stats) for file in added),
         *(RemoveAction(file.path, changes_rows, now, file.size, partition_of(file)) for file in removed),
     ]
-
-
-def _pieces(rows: Rows) -> Iterable[pa.Table | StagedFile]:
-    return [rows] if isinstance(rows, pa.Table) else rows
-
-
-def _touched(stored: DeltaTable, conditions: Sequence[Where]) -> Iterator[tuple[DataFile, Where]]:
-    """The files that may hold rows that meet a condition, with the condition."""
-    for where in conditions:
-        since = next(iter(where.since.items()), None)
-        yield from ((file, where) for file in files_of(stored, where.days(), since))
-
-
-def _only(rows: Rows, conditions: Sequence[Where]) -> Iterator[pa.Table | StagedFile]:
-    """The rows, each of which must meet the condition that picks what they replace."""
-    for piece in _pieces(rows):
-        if isinstance(piece, pa.Table) and sum(len(chosen(piece, where)) for where in conditions) < len(piece):
-            raise ValueError("rows that replace others must be of the same dates or files.")
-        yield piece

@@ -5,8 +5,6 @@ A lake that a run on Spark holds: a place in; the lake with its lease, what runs
 
 from __future__ import annotations
 
-import os
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, reduce
@@ -17,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.delta_tables import Lake
@@ -34,8 +31,8 @@ from hindsight.jobs.engines.runner import (
     unpacked,
 )
 from hindsight.jobs.engines.spark_sql import staged
+from hindsight.jobs.engines.spark_workers import Batches, PackedRows, by_workers, tasks_frame, tasks_of
 from hindsight.jobs.lake.lake_lease import held
-from hindsight.jobs.lake.lake_place import environment_of
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import progress
 from hindsight.jobs.running.scratch_folder import ScratchFolder
@@ -43,11 +40,8 @@ from hindsight.jobs.running.spark_session import spark_session
 
 _BLOB = "name string, key long, place long, rows binary"
 _SCHEMA = pa.schema([("name", pa.string()), ("key", pa.int64()), ("place", pa.int64()), ("rows", pa.binary())])
-_TASK = "number long, task binary"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _MOST_BATCH_BYTES = 64 << 20
-
-Batches = Iterator[pa.RecordBatch]
 
 
 class SparkBlobs:
@@ -65,10 +59,9 @@ class SparkBlobs:
         own = self.frame.where(F.col("name") == name).orderBy("key", "place").select("rows")
         return (unpacked(row.as_buffer()) for row in own.toArrow()["rows"])
 
-    def rows(self, name: str, schema: pa.Schema) -> DataFrame:
+    def rows(self, name: str, schema: pa.Schema) -> PackedRows:
         """See ``Blobs``."""
-        own = self.frame.where(F.col("name") == name).select("rows")
-        return own.mapInArrow(_opener(schema), from_arrow_schema(schema))
+        return PackedRows(self.frame.where(F.col("name") == name).select("rows"), schema)
 
 
 class SparkRunner:
@@ -78,17 +71,14 @@ class SparkRunner:
         # A batch is counted in rows otherwise, and a row is a blob here; what is read of one later is bounded too.
         spark.conf.set(_BATCH_BYTES, str(_MOST_BATCH_BYTES))
         self._spark = spark
-        self._store = environment_of(spark._jsc.hadoopConfiguration().get)  # of spark-submit or a core-site.xml
 
     def each(self, kernel: Kernel, tasks: Sequence[Any]) -> SparkBlobs:
         """See ``Runner``."""
-        listed = [(number, pickle.dumps(task)) for number, task in enumerate(tasks)]
-        frame = self._spark.createDataFrame(listed, _TASK).repartitionByRange(max(1, len(tasks)), "number")
-        return self._staged(frame, partial(_of_tasks, kernel))
+        return _kept(tasks_frame(self._spark, tasks), partial(_of_tasks, kernel))
 
     def over(self, kernel: RowKernel, rows: DataFrame) -> SparkBlobs:
         """See ``Runner``."""
-        return self._staged(rows, partial(_of_rows, kernel))
+        return _kept(rows, partial(_of_rows, kernel))
 
     def together(self, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
@@ -97,24 +87,21 @@ class SparkRunner:
     def by_key(self, kernel: KeyKernel, *given: SparkBlobs) -> SparkBlobs:
         """See ``Runner``."""
         frame = self.together(*given).frame
-        return self._staged(frame.repartition("key"), partial(_of_keys, kernel))
+        return _kept(frame.repartition("key"), partial(_of_keys, kernel))
 
-    def _staged(self, rows: DataFrame, blobs_of: Callable[[Batches], Iterator[Blob]]) -> SparkBlobs:
-        store = self._store
 
-        def run(batches: Batches) -> Batches:
-            # A worker gets to the store by what Spark's own client goes by, which asks its options first.
-            os.environ.update(store)
-            for blob in blobs_of(batches):
-                yield from _as_batches(blob)
+def _kept(rows: DataFrame, blobs_of: Callable[[Batches], Iterator[Blob]]) -> SparkBlobs:
+    return SparkBlobs(staged(by_workers(rows, partial(_packed, blobs_of), _BLOB)))
 
-        return SparkBlobs(staged(rows.mapInArrow(run, _BLOB)))
+
+def _packed(blobs_of: Callable[[Batches], Iterator[Blob]], batches: Batches) -> Batches:
+    for blob in blobs_of(batches):
+        yield from _as_batches(blob)
 
 
 def _of_tasks(kernel: Kernel, batches: Batches) -> Iterator[Blob]:
-    for batch in batches:
-        for task in batch.column("task").to_pylist():
-            yield from kernel(pickle.loads(task))
+    for task in tasks_of(batches):
+        yield from kernel(task)
 
 
 def _of_rows(kernel: RowKernel, batches: Batches) -> Iterator[Blob]:
@@ -144,15 +131,6 @@ def _as_batches(blob: Blob) -> Batches:
         rows = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), each])
         columns = [*(pa.array([value]) for value in blob[:3]), rows]
         yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
-
-
-def _opener(schema: pa.Schema) -> Callable[[Batches], Batches]:
-    def opened(batches: Batches) -> Batches:
-        for batch in batches:
-            for rows in batch.column("rows"):
-                yield from unpacked(rows.as_buffer()).select(schema.names).cast(schema).to_batches()
-
-    return opened
 
 
 def lake_and_runner(

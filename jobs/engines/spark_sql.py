@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from hindsight.conf.failure import ExpectedError
-from hindsight.jobs.engines.arrow_lake import DataFile
+from hindsight.jobs.engines.lake_rows import DataFile
 from hindsight.jobs.lake.delta_log import commit_name, is_newest
 from hindsight.jobs.lake.lake_place import NoLocalEngineError, file_system, is_local
 

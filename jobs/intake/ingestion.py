@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.engines.arrow_lake import ArrowLake, DataFile, Where
-from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.data_files import TableFolder, files_of_tables
+from hindsight.jobs.engines.lake_rows import DataFile, Where
 from hindsight.jobs.engines.runner import Blob, Blobs, OfHeap, Runner, heaps
 from hindsight.jobs.intake.intake_kernels import (
     CHANGED,
@@ -52,7 +53,6 @@ from hindsight.jobs.intake.intake_kernels import (
     Settling,
     StoredHashes,
     TableFile,
-    files_of_tables,
     find_rivals,
 )
 from hindsight.jobs.lake.cluster_dates import ClusterDate
@@ -279,11 +279,10 @@ def read_landing(
 
 
 def _folders(lake: ArrowLake, tables: Sequence[Table]) -> dict[str, TableFolder]:
-    """Where workers may stage rows; a table must be there before its files."""
-    folders = {table: folder for table in tables if (folder := lake.staging(table)) is not None}
-    for table in folders:
+    """Where workers stage rows; a table must be there before its files."""
+    for table in tables:
         lake.create(table)
-    return {table.name: folder for table, folder in folders.items()}
+    return {table.name: lake.folder(table) for table in tables}
 
 
 def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Completed | None) -> dict[str, int]:
@@ -312,7 +311,7 @@ def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Co
     for row in (row for table in made.tables(MADE) for row in table.to_pylist()):
         rows[row["name"]] += row["rows"]
     lake.together(
-        partial(_store, lake, table, made, rows, read.dates[table], version, is_staged=table.name in folders)
+        partial(_store, lake, table, made, rows, read.dates[table], version)
         for table, version in zip(tables, versions, strict=True)
         if rows[FRESH + table.name] or rows[CHANGED + table.name]
     )
@@ -358,14 +357,12 @@ def _store(
     rows: Mapping[str, int],
     dates: Collection[date],
     version: int | None,
-    *,
-    is_staged: bool,
 ) -> None:
-    schema, fresh, changed = arrow_schema(table), FRESH + table.name, CHANGED + table.name
+    fresh, changed = FRESH + table.name, CHANGED + table.name
     lake.store(
         table,
-        None if not rows[fresh] else [*files_of_tables(made.tables(fresh))] if is_staged else made.rows(fresh, schema),
-        made.rows(changed, schema) if rows[changed] else None,
+        [*files_of_tables(made.tables(fresh))] if rows[fresh] else None,
+        made.rows(changed, arrow_schema(table)) if rows[changed] else None,
         dates,
         version,
     )

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.jobs.engines.arrow_lake import DataFile, StagedFile
-from hindsight.jobs.engines.data_files import Staging, TableFolder
+from hindsight.jobs.engines.data_files import Staging, TableFolder, files_of_tables, table_of_files
+from hindsight.jobs.engines.lake_rows import DataFile
 from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.jobs.landing.landing_lines import ReadOptions, read_file
 from hindsight.jobs.landing.landing_survey import LandingFile
@@ -38,10 +38,6 @@ CHANGED = "changed "  # of a table: stored rows as they are now
 DOUBTFUL, KEPT, LOST = "doubtful lines", "kept lines", "lost lines"
 _SENDS = "send_attempt"
 _NO_LINES: IntArray = np.zeros(0, np.int64)
-
-STAGED = pa.schema(
-    {"path": pa.string(), "size": pa.int64(), "rows": pa.int64(), "event_date": pa.date32(), "stats": pa.string()}
-)
 
 # What is told of a table's rows as a portion is read, of which the number is given.
 Beside = Callable[[str, pa.Table, int], Iterator[Blob]]
@@ -133,16 +129,6 @@ class Read:
 def made(name: str, rows: int, key: int) -> Blob:
     """To the driver: so many rows are to be stored."""
     return Blob(MADE, 0, key, pa.table({"name": [name], "rows": [rows]}))
-
-
-def table_of_files(files: Iterable[StagedFile]) -> pa.Table:
-    """Staged files as rows (``STAGED``)."""
-    return pa.Table.from_pylist([file._asdict() for file in files], schema=STAGED)
-
-
-def files_of_tables(tables: Iterable[pa.Table]) -> Iterator[StagedFile]:
-    """The same the other way."""
-    return (StagedFile(**row) for table in tables for row in table.to_pylist())
 
 
 def hashes_of(name: str, buckets: Buckets, table: str, hashes: HashArray, origin: int) -> Iterator[Blob]:

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.arrow_columns import chosen, conformed_rows, meets
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.runner import Blob, Blobs, Given, Kernel, OfHeap, Runner, heaps
 from hindsight.jobs.intake.ingestion import LandingRead
 from hindsight.jobs.intake.intake_kernels import TableFile

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_columns import chosen
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.schemas import INGESTED_FILE
 from hindsight.udfs.values.row_hashes import row_hashes

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_columns import chosen
-from hindsight.jobs.engines.arrow_lake import ArrowLake, DataFile, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import DataFile, Where
 from hindsight.jobs.engines.runner import Blob, OfHeap, Runner, heaps
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.ledger import ledger

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.jobs.engines.arrow_columns import Lineage
-from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import DataFile
 from hindsight.jobs.engines.runner import Blob, Given
 from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate, midnight_of
 from hindsight.jobs.producers.producer_cut import BESIDE, DATED_ROUTES, NO_ROUTES, ROUTES, slices_of

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import DataFile
 from hindsight.jobs.engines.runner import Blob, Given, copies
 from hindsight.jobs.lake.cluster_dates import Addresses, midnight_of
 from hindsight.schemas import TOPIC_ROUTE

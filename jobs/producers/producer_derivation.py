@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_columns import Lineage
-from hindsight.jobs.engines.arrow_lake import DataFile
 from hindsight.jobs.engines.data_files import TableFolder
+from hindsight.jobs.engines.lake_rows import DataFile
 from hindsight.jobs.engines.runner import Blob, Blobs, OfHeap, Runner, file_heaps
 from hindsight.jobs.lake.cluster_dates import OPENING, Addresses, ClusterDate, midnight_of
 from hindsight.jobs.producers.kept_producers import Going, ProducerWalks, keep, keep_at

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from hindsight.conf.failure import GATE_FAILED, ExpectedError
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.running.run_context import RunContext, seconds_since
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import QUALITY_RESULT, Table

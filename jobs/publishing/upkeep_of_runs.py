@@ -9,7 +9,8 @@ import json
 from datetime import datetime, timedelta
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.publishing import publication_record, quality_gate
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import PUBLICATION, QUALITY_RESULT, QUARANTINE, TABLES, Table

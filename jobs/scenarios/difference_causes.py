@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.publication import Derivation, files_by_date
 from hindsight.jobs.publishing.publication_record import dates_of, in_order

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.jobs.engines.arrow_columns import no_rows
-from hindsight.jobs.engines.arrow_lake import EVERY_ROW, DataFile, Where
+from hindsight.jobs.engines.lake_rows import EVERY_ROW, DataFile, Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.publishing.publication_record import in_order
 from hindsight.schemas import PUBLICATION, TABLES, Table

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hindsight.conf.failure import DIFFERENCES_FOUND, WRONG_USAGE, ExpectedError
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.asker import Record, as_records
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.jobs.running.scratch_folder import own_scratch

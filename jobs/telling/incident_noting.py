@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from hindsight.conf.failure import WRONG_USAGE, ExpectedError
 from hindsight.conf.settings import Events
 from hindsight.jobs.asking.open_drift import NothingJudgedError, require_published
-from hindsight.jobs.engines.arrow_lake import ArrowLake, Where
+from hindsight.jobs.engines.arrow_lake import ArrowLake
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import (
     ALLOCATION_DRIFT,

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.engines import delta_tables
-from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError, Where
+from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError
 from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.engines.spark_runner import SparkRunner

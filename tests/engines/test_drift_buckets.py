@@ -13,7 +13,7 @@ from bench.allocation_data import lake_of, prepare_lake
 from bench.consumer_tables import Population
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.drift import drift_buckets, drift_derivation
-from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.flag_allocation_drift import run_on

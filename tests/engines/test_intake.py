@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import ingest_consumer_snapshots, ingest_send_records
-from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, RunContext

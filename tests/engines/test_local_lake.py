@@ -19,8 +19,9 @@ from structlog.testing import capture_logs
 
 from hindsight.jobs.engines import changed_files, local_lake, stored_table
 from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen, no_rows
-from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError, Where
+from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError
 from hindsight.jobs.engines.changed_files import MOST_SMALL_FILES
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.stored_table import stored_table as open_table
 from hindsight.jobs.lake.cluster_dates import ClusterDate

@@ -122,10 +122,11 @@ def test_nothing_is_left_when_the_driver_is_interrupted(error):
 @given(tasks=TASKS)
 def test_spark_gives_what_this_machine_gives(spark, tasks):
     from hindsight.jobs.engines.spark_runner import SparkRunner
+    from hindsight.jobs.engines.spark_workers import opened
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # a worker cannot import a test
     made = SparkRunner(spark)
     gathered = made.by_key(gather, made.each(cut, tasks))
     assert [row for table in gathered.tables("gathered") for row in table.to_pylist()] == list(expected(tasks))
-    rows = gathered.rows("gathered", pa.schema([("key", pa.int64()), ("name", pa.string())]))
+    rows = opened(gathered.rows("gathered", pa.schema([("key", pa.int64()), ("name", pa.string())])))
     assert sorted(map(tuple, rows.collect())) == sorted((row["key"], row["name"]) for row in expected(tasks))

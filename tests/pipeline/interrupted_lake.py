@@ -21,7 +21,7 @@ from tests.pipeline.lake_contents import COMPARED
 # By engine, what writes: its lake's methods.
 WRITES: dict[type, tuple[str, ...]] = {
     LocalLake: ("_create", "append", "add_candidates", "store", "update", "replace", "replace_since"),
-    Lake: ("_create", "append", "add_candidates", "update", "replace_where"),
+    Lake: ("_create", "append", "add_candidates", "update", "replace", "replace_since"),
 }
 Seen = dict[str, list[str]]
 

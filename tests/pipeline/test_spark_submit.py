@@ -187,7 +187,7 @@ def test_a_lake_on_an_s3_store_holds_the_same_tables(spark, submission, in_one_p
 def kill_an_executor(run: subprocess.Popen[bytes], lake: Path) -> None:
     """While tables are derived, what the executors keep is most."""
     executors: list[int] = []
-    while run.poll() is None and not (executors and (lake / "_candidate").exists()):
+    while run.poll() is None and not (executors and any(lake.glob("producer_replay/event_date=*"))):
         executors = [pid for pid, command in below(run.pid) if "CoarseGrainedExecutorBackend" in command]
         time.sleep(0.05)
     assert run.poll() is None, "the run was over before an executor could be killed"

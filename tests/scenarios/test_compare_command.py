@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.engines.arrow_lake import Where
+from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.schemas import GROUP_ROUND

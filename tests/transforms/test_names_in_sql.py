@@ -67,7 +67,7 @@ def test_rows_of_files_with_hostile_names_are_replaced_and_no_others(substitutin
         | {"ingested_at": F.current_timestamp()}
     )
     for _ in range(2):
-        lake.replace_where(QUARANTINE, rows, f"source_file IN ({', '.join(map(sql_text, HOSTILE))})")
+        lake.replace_files(QUARANTINE, rows, "source_file", HOSTILE)
     assert lake.read(QUARANTINE).count() == len(HOSTILE)
 
 
