@@ -12,7 +12,13 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
-from delta.exceptions import DeltaConcurrentModificationException
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentWriteException,
+    MetadataChangedException,
+)
 from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +51,14 @@ from hindsight.jobs.lake.table_schema import (
 )
 from hindsight.jobs.running.unseen import seen_spark
 from hindsight.schemas import Table
+
+_WRITTEN_MEANWHILE = (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentWriteException,
+    MetadataChangedException,
+)
 
 
 class Lake(ArrowLake):
@@ -196,7 +210,7 @@ class Lake(ArrowLake):
         operation = write.apply(mode, *(getattr(write, f"apply$default${place}")() for place in range(2, 10)))
         try:
             written.commit(jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq(), operation)
-        except DeltaConcurrentModificationException as error:
+        except _WRITTEN_MEANWHILE as error:
             raise written_meanwhile(self.path(table)) from error
 
     def write_gathered(self) -> None:
