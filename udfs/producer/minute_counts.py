@@ -88,6 +88,7 @@ def minute_counts(
     outcome = a.texts("outcome")
     off = off[~outcome.are("SUBMITTED")[rows[off]]]
     by_item = day.item_of(process[rows[off]], broker[rows[off]]) * MINUTES + minute[off]
+    is_busy = a.table["response_code"].fill_null(-1).to_numpy()[rows] == SYSTEM_BUSY
     is_slow = np.asarray(a.table["latency_ms"].take(pa.array(rows[off]))) >= slow_ms
     return MinuteCounts(
         sends=_tally(by_process[first]),
@@ -95,7 +96,7 @@ def minute_counts(
         traffic=_tally(by_broker),
         answered=_tally(by_item),
         slow=_tally(by_item[is_slow]),
-        busy=_tally(by_broker[_codes(a)[rows] == SYSTEM_BUSY]),
+        busy=_tally(by_broker[is_busy]),
         not_store_ok=_tally(by_broker[outcome.are(*NOT_STORE_OK)[rows]]),
     )
 
@@ -104,11 +105,6 @@ def switched_off(day: Day) -> BoolArray:
     """Which processes are known to go without the switch; last: none of them."""
     switches = [process.rules.settings.latency_fault_enabled for process in day.processes]
     return np.array([*(switch is False for switch in switches), False], dtype=np.bool_)
-
-
-def _codes(a: Attempts) -> IntArray:
-    codes: IntArray = a.table["response_code"].fill_null(-1).to_numpy()
-    return codes
 
 
 def _tally(numbers: IntArray) -> Tally:

@@ -35,7 +35,6 @@ from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.return_rules import not_returning
 from hindsight.udfs.release_profiles import profile_named
 
-Reasons = tuple[str, ...]
 _NAMED = 5  # a sentence names so many brokers at most
 
 
@@ -100,12 +99,12 @@ def all_isolated(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterable[
             routed = fleet.writable.get(topic, frozenset())
             brokers = sorted({*routed, *fleet.queues.get(topic, ())})
             own = [held for held in stretches if held.broker_name in brokers]
-            for since, until, certainty, reasons in _overlaps(own, len(brokers)):
-                yield _at_once(given, process, topic, brokers, bool(routed), since, until, certainty, reasons)
+            for since, at_once in _overlaps(own, len(brokers)):
+                yield _at_once(given, process, topic, brokers, bool(routed), since, at_once)
 
 
-def _overlaps(stretches: Sequence[Held], brokers: int) -> Iterable[tuple[int, int | None, str, Reasons]]:
-    """Maximal stretches in which so many brokers are held, their weakest certainty, and why it is no stronger.
+def _overlaps(stretches: Sequence[Held], brokers: int) -> Iterable[tuple[int, list[Held]]]:
+    """Since when so many brokers are held, and their stretches then; it lasts until the first of these ends.
 
     Stretches of one broker never overlap nor adjoin, so nothing begins while all are held.
     """
@@ -117,26 +116,15 @@ def _overlaps(stretches: Sequence[Held], brokers: int) -> Iterable[tuple[int, in
         now = {name: held for name, held in now.items() if held.until is None or held.until > since}
         now |= {held.broker_name: held for held in fresh}
         if len(now) == brokers:
-            ends = [held.until for held in now.values() if held.until is not None]
-            reasons = tuple(dict.fromkeys(reason for held in now.values() for reason in held.reasons))
-            yield since, min(ends, default=None), _weakest([held.certainty for held in now.values()]), reasons
-
-
-def _weakest(certainties: Sequence[str]) -> str:
-    return next((word for word in ("possible", "partial", "inferred") if word in certainties), "certain")
+            yield since, [*now.values()]
 
 
 def _at_once(
-    given: Observed,
-    process: int,
-    topic: str,
-    brokers: Sequence[str],
-    routed: bool,
-    since: int,
-    until: int | None,
-    weakest: str,
-    reasons: Reasons,
+    given: Observed, process: int, topic: str, brokers: Sequence[str], routed: bool, since: int, at_once: list[Held]
 ) -> Finding:
+    until = min((held.until for held in at_once if held.until is not None), default=None)
+    weakest = max((held.certainty for held in at_once), key=CERTAINTIES.index)
+    reasons = [reason for held in at_once for reason in held.reasons]
     who = producer_name(given.day.processes[process])
     names = ", ".join(brokers) if len(brokers) <= _NAMED else f"{len(brokers)} of them"
     doubts = [None if routed else "no route is recorded, there may be other brokers", window_doubt(weakest, reasons)]

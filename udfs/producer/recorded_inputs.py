@@ -59,13 +59,9 @@ def _gap(told: Mapping[str, Any]) -> Gap:
 _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 
 
-NO_LOSSES = pa.table(
-    {
-        "producer_group": pa.array([], pa.string()),
-        "client_id": pa.array([], pa.string()),
-        "told_at": pa.array([], pa.timestamp("us", "UTC")),
-    }
-)
+NO_LOSSES = pa.schema(
+    {"producer_group": pa.string(), "client_id": pa.string(), "told_at": pa.timestamp("us", "UTC")}
+).empty_table()
 
 
 def told_of(own: pa.Table, after: pa.Table, midnight_ms: int) -> pa.Table:
