@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,11 +29,12 @@ from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_betwe
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import handled_by, interrupt
 from hindsight.jobs.running.places import absolute
-from hindsight.jobs.running.resident_memory import keep_it_low
 from hindsight.jobs.running.run_log import tell
 from hindsight.jobs.telling.sinks import sink_of
 
 FIRST_SWEEPS = 2  # whether an offset moves shows in two
+_M_ARENA_MAX = -8  # mallopt(3)
+_HEAPS = 2
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -196,6 +200,19 @@ def watch_command(**options: Any) -> None:
     words, of_events, every_s = (called(one, options) for one in (_words, _events_words, _seconds_between))
     words += ["--landing", str(plan.landing)]
     told = None if of_events is None else partial(tell_events, of_events)
-    keep_it_low()
+    _keep_memory_low()
     with KeptBetweenRuns():
         watch(plan, PipelineRuns(lambda: run_pipeline(words), every_s, told))
+
+
+def _keep_memory_low() -> None:
+    """Memory that nothing uses goes back, instead of staying with its allocators: the process lives for days.
+
+    Arrow's own allocator keeps what the largest table of each run took, and glibc keeps a heap for each of many
+    threads. Both grow run by run, though nothing in them is in use (bench/records/2026-11-28-memory-of-watch.md).
+    Call it before pyarrow is loaded and threads begin; what the environment says of either is left as it is.
+    """
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        with suppress(OSError, TypeError, AttributeError):  # where the C library is another, it has no such heaps
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _HEAPS)
