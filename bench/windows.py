@@ -28,6 +28,7 @@ from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner
 from hindsight.jobs.engines.spark_runner import SparkRunner
+from hindsight.jobs.engines.spark_workers import opened
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.producers.producer_derivation import fold
 from hindsight.jobs.publishing.publication import Stretch
@@ -109,7 +110,7 @@ def on_spark(data: Path) -> Run:
 
     def run() -> Callable[[], dict[str, Any]]:
         folded = fold(_stretch(lake), load_settings(None), runner).folded
-        windows, verdicts, items = (folded.rows(table.name, arrow_schema(table)) for table in _MADE)
+        windows, verdicts, items = (opened(folded.rows(table.name, arrow_schema(table))) for table in _MADE)
         for rows in (windows, verdicts, items):
             _noop(rows)
         return lambda: _told(windows.toArrow(), verdicts.toArrow())

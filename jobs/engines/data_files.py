@@ -35,6 +35,7 @@ _SAMPLE_ROWS = 4096
 _STATS_CHARS = 32
 _PIECE_ROWS = 250_000
 _MILLISECOND = timedelta(milliseconds=1)
+_CODES = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}  # encodings of texts as codes
 
 STAGED = pa.schema(
     {"path": pa.string(), "size": pa.int64(), "rows": pa.int64(), "event_date": pa.date32(), "stats": pa.string()}
@@ -66,18 +67,32 @@ class TableFolder(NamedTuple):
         return pa.concat_tables([no_rows(self.table, wanted), *self.pieces(file, wanted)])
 
     def pieces(
-        self, file: DataFile | StagedFile, columns: Sequence[str], *, since: tuple[str, datetime] | None = None
+        self,
+        file: DataFile | StagedFile,
+        columns: Sequence[str],
+        *,
+        since: tuple[str, datetime] | None = None,
+        as_codes: Sequence[str] = (),
     ) -> Iterator[pa.Table]:
         """The same in pieces, of which each is read when it is asked for.
 
         ``since``: a column and an instant; parts of the file that have only earlier ones are not read.
+        ``as_codes``: columns whose texts may come as places in the distinct ones, as most files hold them.
         """
         system, path = self._place(file.path)
-        with pq.ParquetFile(path, filesystem=system, coerce_int96_timestamp_unit="us") as stored:
+        footer = pq.read_metadata(path, filesystem=system) if as_codes else None
+        coded = _held_as_codes(footer, as_codes) if footer else []
+        with pq.ParquetFile(
+            path, filesystem=system, metadata=footer, read_dictionary=coded, coerce_int96_timestamp_unit="us"
+        ) as stored:
             there = [name for name in columns if name in stored.schema_arrow.names]
             groups = None if since is None else _groups_since(stored.metadata, *since)
             for batch in stored.iter_batches(_PIECE_ROWS, row_groups=groups, columns=there):
-                yield self._conformed(pa.Table.from_batches([batch]), len(batch), file, columns)
+                rows = pa.Table.from_batches([batch])
+                conformed = self._conformed(rows.drop_columns(coded), len(batch), file, columns)
+                for name in coded:
+                    conformed = conformed.set_column(columns.index(name), name, rows[name])
+                yield conformed
 
     def _conformed(self, rows: pa.Table, count: int, file: DataFile | StagedFile, wanted: Sequence[str]) -> pa.Table:
         if "event_date" in wanted and "event_date" not in rows.column_names:
@@ -198,6 +213,15 @@ def _paths(field: pa.Field, path: str) -> list[str]:
     if pa.types.is_struct(field.type):
         return [each for own in field.type for each in _paths(own, f"{path}.{own.name}")]
     return [path]
+
+
+def _held_as_codes(file: pq.FileMetaData, columns: Sequence[str]) -> list[str]:
+    """The columns that are stored so; Arrow (26.0.1) reads none so that is stored by differences."""
+    groups = [file.row_group(number) for number in range(file.num_row_groups)]
+    chunks = [group.column(place) for group in groups for place in range(file.num_columns)]
+    there = {chunk.path_in_schema for chunk in chunks}
+    others = {chunk.path_in_schema for chunk in chunks if not _CODES.issuperset(chunk.encodings)}
+    return [name for name in columns if name in there - others]
 
 
 def _groups_since(file: pq.FileMetaData, name: str, since: datetime) -> list[int]:

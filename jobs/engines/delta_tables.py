@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -75,7 +75,7 @@ class Lake(ArrowLake):
         self.confirm = confirm
         self._of_contract: set[str] = set()
         self._candidates: dict[str, list[StagedFile]] = {}
-        self._known_files: dict[str, tuple[tuple[str, int], list[DataFile]]] = {}  # by table those of a version
+        self._known_files: dict[str, tuple[tuple[str, int], list[_KnownFile]]] = {}  # by table those of a version
 
     @override
     def exists(self, table: Table) -> bool:
@@ -135,6 +135,15 @@ class Lake(ArrowLake):
 
     @override
     def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
+        return [known.file for known in self._files(table, dates)]
+
+    @override
+    def files_since(self, table: Table, dates: Collection[date] | None, column: str, since: datetime) -> list[DataFile]:
+        earliest = since - timedelta(milliseconds=1)  # a bound may be short by less than that, and may be missing
+        most = ((known.file, known.most.get(column)) for known in self._files(table, dates))
+        return [file for file, last in most if last is None or datetime.fromisoformat(last) >= earliest]
+
+    def _files(self, table: Table, dates: Collection[date] | None) -> list[_KnownFile]:
         if not self.exists(table):
             return []
         now = _latest(self.spark, self.path(table))
@@ -143,19 +152,7 @@ class Lake(ArrowLake):
             self.read(table)  # refuses what is of no contract
             found = _files_of(DataFrame(now.allFiles().toDF(), self.spark), dated=table.dated)
             self._known_files[table.name] = at, found
-        return [file for file in found if dates is None or not table.dated or file.event_date in dates]
-
-    @override
-    def files_since(self, table: Table, dates: Collection[date] | None, column: str, since: datetime) -> list[DataFile]:
-        if not self.exists(table):
-            return []
-        self.read(table)
-        added = DataFrame(_latest(self.spark, self.path(table)).allFiles().toDF(), self.spark)
-        # A bound may be short by less than a millisecond, and may be missing.
-        most = f"CAST(get_json_object(stats, '$.maxValues.{column}') AS TIMESTAMP)"
-        bound = sql_text((since - timedelta(milliseconds=1)).isoformat())
-        found = _files_of(added.where(f"coalesce({most} >= TIMESTAMP{bound}, true)"), dated=table.dated)
-        return [file for file in found if dates is None or not table.dated or file.event_date in dates]
+        return [known for known in found if dates is None or not table.dated or known.file.event_date in dates]
 
     @override
     def _staged(self, table: Table, pieces: Iterable[Any]) -> list[StagedFile]:
@@ -377,15 +374,25 @@ def _latest(spark: SparkSession, path: str) -> Any:
     return log.update(*(getattr(log, f"update$default${number}")() for number in (1, 2, 3)))
 
 
-def _files_of(added: DataFrame, *, dated: bool) -> list[DataFile]:
+class _KnownFile(NamedTuple):
+    """A file of a version; ``most``: the upper bounds of its columns, as Delta's statistics say them."""
+
+    file: DataFile
+    most: Mapping[str, Any]
+
+
+def _files_of(added: DataFrame, *, dated: bool) -> list[_KnownFile]:
     """What Delta says of a version's files, older ones first: a job of Spark's, however few they are."""
     day = "CAST(partitionValues['event_date'] AS DATE)" if dated else "CAST(NULL AS DATE)"
-    counted = "CAST(get_json_object(stats, '$.numRecords') AS BIGINT)"
-    least, most = (f"get_json_object(stats, '$.{bound}Values.cluster')" for bound in ("min", "max"))
-    of_one = f"IF({least} = {most}, {least}, NULL) AS cluster"
-    told = added.selectExpr("path", "size", f"{counted} AS rows", f"{day} AS event_date", of_one, "modificationTime")
+    told = added.selectExpr("path", "size", f"{day} AS event_date", "stats", "modificationTime")
     in_order = sorted(rows_of(told), key=lambda row: (row.modificationTime, row.path))
-    return [DataFile(unquote(path), *said) for path, *said, _ in in_order]
+    return [_known_file(unquote(row.path), row.size, row.event_date, json.loads(row.stats or "{}")) for row in in_order]
+
+
+def _known_file(path: str, size: int, day: date | None, stats: Mapping[str, Any]) -> _KnownFile:
+    least, most = ((stats.get(f"{bound}Values") or {}) for bound in ("min", "max"))
+    of_one = least.get("cluster") if least.get("cluster") == most.get("cluster") else None
+    return _KnownFile(DataFile(path, size, stats.get("numRecords"), day, of_one), most)
 
 
 def _scala_object(package: Any, name: str) -> Any:

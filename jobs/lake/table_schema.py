@@ -32,18 +32,6 @@ def stored_schema(table: Table) -> SparkColumns:
     return spark_columns(stored_columns(table))
 
 
-def conformed(rows: DataFrame, table: Table) -> DataFrame:
-    """Exactly the contract's columns, in order and type; an absent column is null."""
-    from pyspark.sql import functions as F  # whoever has a frame has loaded Spark
-
-    return rows.select(
-        *(
-            (F.col(f"`{f.name}`") if f.name in rows.columns else F.lit(None)).cast(f.dataType).alias(f.name)
-            for f in stored_schema(table).fields
-        )
-    )
-
-
 def with_absent_columns(rows: DataFrame, table: Table) -> DataFrame:
     """Rows of an earlier contract as this one has them: an absent column is null, nested ones too."""
     there = {field.name: field.dataType for field in of_json(rows.schema.json()).fields}

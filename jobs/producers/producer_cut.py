@@ -27,6 +27,7 @@ from hindsight.schemas import TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.producer.attempt_columns import (
     ATTEMPTS,
+    CODED,
     DAY_MS,
     SEND,
     Attempts,
@@ -56,6 +57,7 @@ LAST = pa.schema(
         *((name, pa.int64()) for name in ("midnight_ms", "last_ms")),
     ]
 )
+_SENT = pa.schema([ATTEMPTS.field(name) for name in (*SEND, "attempt", "broker_name")])
 _FIRST = "first_ms"  # of a cut attempt: its first instant, ms of the date
 BESIDE = "beside"  # attempts near a date, its midnight their place
 _SAMPLED = 1_000
@@ -88,11 +90,9 @@ class AttemptFile(NamedTuple):
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Its rows in pieces: many runs' rows may stand in one file, of which only the last ones are wanted."""
-        if self.begun_since is None:
-            yield from self.folder.pieces(self.file, columns)
-            return
-        for rows in self.folder.pieces(self.file, columns, since=("begin_at", self.begun_since)):
-            yield rows.filter(pc.greater_equal(rows["begin_at"], self.begun_since))
+        since = None if self.begun_since is None else ("begin_at", self.begun_since)
+        for rows in self.folder.pieces(self.file, columns, since=since, as_codes=() if self.nearest else CODED):
+            yield rows if since is None else rows.filter(pc.greater_equal(rows["begin_at"], self.begun_since))
 
     def lowest(self, cluster: str, midnight_ms: int) -> IntArray:
         """By bucket, the first instant of attempts of the date that are wanted."""
@@ -122,7 +122,7 @@ def cut(task: AttemptFile) -> Iterator[Blob]:
         for cluster in clusters:
             if cluster in task.addresses.dates:
                 own = rows if len(clusters) == 1 else rows.filter(pc.equal(rows["cluster"], cluster))
-                yield from _of_cluster(own.select(ATTEMPTS.names).cast(ATTEMPTS), cluster, task)
+                yield from _of_cluster(encoded(own.select(ATTEMPTS.names)), cluster, task)
 
 
 def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blob]:
@@ -142,7 +142,7 @@ def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blo
         yield _topics(rows["topic"], buckets + task.addresses.key(cluster, 0))
     if task.finds_brokers and buckets is not None:
         for bucket in np.unique(buckets).tolist():
-            own = rows.select([*SEND, "attempt", "broker_name"]).filter(pa.array(buckets == bucket))
+            own = rows.select(_SENT.names).filter(pa.array(buckets == bucket)).cast(_SENT)
             yield Blob("sent", task.addresses.key(cluster, bucket), 0, own)
 
 

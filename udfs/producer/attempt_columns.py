@@ -18,13 +18,16 @@ from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 DAY_MS = 86_400_000
 NEVER = -(1 << 40)
 
-_TEXTS = ("producer_group", "client_id", "topic", "broker_name", "last_broker_name", "mode", "thread", "exception")
-_MORE_TEXTS = ("error", "queue_selected_by", "source", "client_version", "outcome")
+# Texts that many rows share: codes of the distinct ones from their file to their row.
+CODED = (
+    *("producer_group", "client_id", "topic", "broker_name", "last_broker_name", "mode", "thread", "exception"),
+    *("error", "queue_selected_by", "source", "client_version", "outcome"),
+)
 _INSTANTS = ("begin_at", "end_at", "submit_end_at", "callback_end_at")
 # The columns of ``send_attempt`` that the fold reads, beside the date and cluster that it is asked for.
 ATTEMPTS = pa.schema(
     [
-        *((name, pa.string()) for name in (*_TEXTS, *_MORE_TEXTS, "msg_id")),
+        *((name, pa.string()) for name in (*CODED, "msg_id")),
         *((name, pa.timestamp("us", "UTC")) for name in _INSTANTS),
         ("attempt", pa.int32()),
         ("queue_id", pa.int32()),
@@ -155,7 +158,7 @@ def sent_by(table: pa.Table, producers: Iterable[tuple[str, str]]) -> pa.Table:
 def encoded(table: pa.Table) -> pa.Table:
     """The table, each text that many rows share once: so it is looked at once, however often a kernel asks."""
     for place, name in enumerate(table.column_names):
-        if name in (*_TEXTS, *_MORE_TEXTS):
+        if name in CODED:
             column = table[name]
             encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
             table = table.set_column(place, name, encoded.unify_dictionaries())
