@@ -148,7 +148,7 @@ def walk(items: Items, u: Updates, extend_only: BoolArray) -> Walked:
         u: what happens then; none is earlier than the last update of its item, nor than the date's midnight, 0.
         extend_only: for each update, whether its release only lengthens windows.
     """
-    items = _with_new(items, u.item)
+    items = _with_new(items, u.item[_edges(u.item)[0]])
     of = np.searchsorted(items.item, u.item)  # the item of each update, by place
     first, last = _edges(of)
     start, held_until = _starts(items, u, of, first, extend_only)
@@ -174,7 +174,8 @@ def walk(items: Items, u: Updates, extend_only: BoolArray) -> Walked:
 
 
 def _with_new(items: Items, item: IntArray) -> Items:
-    more = np.setdiff1d(item, items.item)
+    """The items, and new ones of ``item``, each of which comes once."""
+    more = np.setdiff1d(item, items.item, assume_unique=True)
     if not len(more):
         return items
     every = joined(items, new_items(more))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, Attempts
+from hindsight.udfs.producer.attempt_columns import DAY_MS, Attempts, compact
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import PROFILES
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
@@ -90,14 +90,15 @@ def minute_counts(
     by_item = day.item_of(process[rows[off]], broker[rows[off]]) * MINUTES + minute[off]
     is_busy = a.table["response_code"].fill_null(-1).to_numpy()[rows] == SYSTEM_BUSY
     is_slow = np.asarray(a.table["latency_ms"].take(pa.array(rows[off]))) >= slow_ms
+    processes, brokers = len(day.processes), len(day.brokers)
     return MinuteCounts(
-        sends=_tally(by_process[first]),
-        chosen=_tally(by_process[first & ~a.pinned[rows]]),
-        traffic=_tally(by_broker),
-        answered=_tally(by_item),
-        slow=_tally(by_item[is_slow]),
-        busy=_tally(by_broker[is_busy]),
-        not_store_ok=_tally(by_broker[outcome.are(*NOT_STORE_OK)[rows]]),
+        sends=_tally(by_process[first], processes),
+        chosen=_tally(by_process[first & ~a.pinned[rows]], processes),
+        traffic=_tally(by_broker, brokers),
+        answered=_tally(by_item, processes * brokers),
+        slow=_tally(by_item[is_slow], processes * brokers),
+        busy=_tally(by_broker[is_busy], brokers),
+        not_store_ok=_tally(by_broker[outcome.are(*NOT_STORE_OK)[rows]], brokers),
     )
 
 
@@ -107,8 +108,10 @@ def switched_off(day: Day) -> BoolArray:
     return np.array([*(switch is False for switch in switches), False], dtype=np.bool_)
 
 
-def _tally(numbers: IntArray) -> Tally:
-    return Tally(*np.unique(numbers, return_counts=True))
+def _tally(numbers: IntArray, things: int) -> Tally:
+    """What occurs of the minutes of so many things."""
+    places, found = compact(numbers, things * MINUTES)
+    return Tally(found, np.bincount(places, minlength=len(found)))
 
 
 def standing_of(day: Day) -> list[str]:
