@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from deltalake.schema import Field, PrimitiveType
@@ -21,7 +22,7 @@ from hindsight.jobs.engines import changed_files, local_lake, stored_table
 from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen, no_rows
 from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError
 from hindsight.jobs.engines.changed_files import MOST_SMALL_FILES
-from hindsight.jobs.engines.lake_rows import Where
+from hindsight.jobs.engines.lake_rows import DataFile, Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.stored_table import stored_table as open_table
 from hindsight.jobs.lake.cluster_dates import ClusterDate
@@ -66,6 +67,28 @@ def test_rows_are_read_as_they_were_stored(table, data):
             lake.append(table, piece)
         assert as_text(lake.rows(table)) == sorted(text for piece in pieces for text in as_text(piece))
         assert sum(file.rows for file in lake.files(table)) == sum(map(len, pieces))
+
+
+@given(rows(TOPIC_ROUTE), st.booleans(), st.booleans())
+def test_texts_that_come_as_codes_are_the_same_texts(drawn, by_differences, is_earlier):
+    """Arrow reads none as codes that is stored by differences, and a file of an earlier contract has a column less."""
+    with TemporaryDirectory() as root:
+        folder, names = LocalLake(root, retention_days=7).folder(TOPIC_ROUTE), TOPIC_ROUTE.schema.names
+        place = Path(folder.root, TOPIC_ROUTE.name, "written")
+        place.parent.mkdir()
+        encoding = {"column_encoding": {"topic": "DELTA_BYTE_ARRAY"}} if by_differences else {}
+        coded = [name for name in drawn.column_names if pa.types.is_string(drawn.schema.field(name).type)]
+        written = drawn.drop_columns("source") if is_earlier else drawn
+        dictionaries = [name for name in written.column_names if name not in encoding.get("column_encoding", ())]
+        pq.write_table(written, place, use_dictionary=dictionaries, **encoding)
+        file = DataFile("written", 0, None, None)
+        found = [*folder.pieces(file, names, as_codes=coded)]
+        plain = pa.concat_tables([no_rows(TOPIC_ROUTE), *(piece.cast(no_rows(TOPIC_ROUTE).schema) for piece in found)])
+        assert plain == folder.read(file)
+        for piece in found:
+            kinds = {name: piece.schema.field(name).type for name in coded}
+            assert pa.types.is_dictionary(kinds["cluster"]) and pa.types.is_dictionary(kinds["topic"]) != by_differences
+            assert pa.types.is_dictionary(kinds["source"]) != is_earlier
 
 
 @given(rows(TOPIC_ROUTE), rows(TOPIC_ROUTE), st.sets(st.sampled_from(AT)))
