@@ -136,23 +136,19 @@ class ArrowLake(Protocol):
         """Add rows; files that were staged before are named in the same commit."""
         self.confirm()
         self.create(table)
-        self._commit(table, self._staged(table, rows_in_pieces(rows)))
+        self._commit(table, self._staged(table, rows_in_pieces(rows)), (), None)
 
     def _staged(self, table: Table, pieces: Iterable[Any]) -> list[StagedFile]:
         """Pieces of rows as files of the table's folder that no version names; those that stand there as they are."""
         return self.folder(table).stage(pieces)
 
     def _commit(
-        self,
-        table: Table,
-        added: Sequence[StagedFile],
-        removed: Sequence[DataFile] = (),
-        *,
-        rests_on: int | None = None,
+        self, table: Table, added: Sequence[StagedFile], removed: Sequence[DataFile], rests_on: int | None
     ) -> None:
         """Make one version of what is added and removed; without any change there is none.
 
-        ``rests_on``: the version that must be the latest still. Raises: ConcurrentWriteError: it is not.
+        ``rests_on``: the version that must be the latest still; None: any may be.
+        Raises: ConcurrentWriteError: it is not.
         """
 
     def gather(self, table: Table, rows: pa.Table) -> None:
@@ -210,7 +206,7 @@ class ArrowLake(Protocol):
         version = self.version(table)
         removed, kept = self._rest(table, conditions)
         pieces = chain(rows_that_meet(rows_in_pieces(rows), conditions), kept)
-        self._commit(table, self._staged(table, pieces), removed, rests_on=version)
+        self._commit(table, self._staged(table, pieces), removed, version)
 
     def _rest(
         self, table: Table, conditions: Sequence[Where]
@@ -232,7 +228,7 @@ class ArrowLake(Protocol):
         version = self.version(table)
         removed, kept = self._rest(table, [where])
         if removed:
-            self._commit(table, self._staged(table, kept), removed, rests_on=version)
+            self._commit(table, self._staged(table, kept), removed, version)
 
     def add_candidates(self, table: Table, rows: Any, *, first: bool) -> None:
         """Stage rows that are not published yet; before the ``first`` ones of a publication there are none."""

@@ -181,12 +181,7 @@ class Lake(ArrowLake):
 
     @override
     def _commit(
-        self,
-        table: Table,
-        added: Sequence[StagedFile],
-        removed: Sequence[DataFile] = (),
-        *,
-        rests_on: int | None = None,
+        self, table: Table, added: Sequence[StagedFile], removed: Sequence[DataFile], rests_on: int | None
     ) -> None:
         if not added and not removed:
             return

@@ -216,7 +216,7 @@ class LocalLake(ArrowLake):
         others = [name for name in table.schema.names if name not in table.key]
         anew, removed = ((), ()) if changed is None else self._anew(stored, table, changed, others, dates)
         pieces = chain(() if fresh is None else rows_in_pieces(fresh), anew)
-        self._commit(table, folder.stage(pieces), removed, rests_on=version)
+        self._commit(table, folder.stage(pieces), removed, version)
 
     @override
     def update(self, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]) -> None:
@@ -224,7 +224,7 @@ class LocalLake(ArrowLake):
         stored = self.opened(table)
         version = stored.version()
         anew, removed = self._anew(stored, table, changed, columns, dates)
-        self._commit(table, self.folder(table).stage(anew), removed, rests_on=version)
+        self._commit(table, self.folder(table).stage(anew), removed, version)
 
     def _anew(
         self, stored: DeltaTable, table: Table, changed: Rows, columns: list[str], dates: Iterable[date]
@@ -242,12 +242,7 @@ class LocalLake(ArrowLake):
 
     @override
     def _commit(
-        self,
-        table: Table,
-        added: Sequence[StagedFile],
-        removed: Sequence[DataFile] = (),
-        *,
-        rests_on: int | None = None,
+        self, table: Table, added: Sequence[StagedFile], removed: Sequence[DataFile], rests_on: int | None
     ) -> None:
         """Where small files have become too many, the same version has their rows in one: readers see no gap."""
         if not added and not removed:
