@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -143,6 +143,18 @@ def routes(lake) -> pa.Table:
     row |= {"captured_at": datetime(2026, 1, 5, tzinfo=UTC), "source": "s", "source_file": "f", "source_line": 1}
     row |= {"ingested_at": datetime(2026, 1, 5, tzinfo=UTC), "run_id": "r"}
     return pa.Table.from_pylist([row])
+
+
+def test_replacing_from_an_instant_on_leaves_what_is_earlier_in_the_same_file(lake, routes):
+    """Statistics say that all rows of the file are of the date: they do not say which are earlier."""
+    (earlier,) = routes.to_pylist()
+    since = earlier["captured_at"] + timedelta(hours=1)
+    lake.append(TOPIC_ROUTE, pa.Table.from_pylist([earlier, earlier | {"captured_at": since}]))
+    (file,) = lake.files(TOPIC_ROUTE)
+    assert (file.cluster, file.rows) == ("c", 2)
+    date = ClusterDate("c", DAY)
+    lake.replace_since(TOPIC_ROUTE, no_rows(TOPIC_ROUTE), [date], "captured_at", {date: since})
+    assert lake.rows(TOPIC_ROUTE, ["captured_at"]).to_pylist() == [{"captured_at": earlier["captured_at"]}]
 
 
 def test_a_null_where_the_contract_has_none_is_refused_and_nothing_is_stored(lake, routes):
