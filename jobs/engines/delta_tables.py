@@ -41,7 +41,7 @@ from hindsight.jobs.engines.spark_gate import counted_results
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, interpreted_plans, rows_of, sql_of, sql_text
 from hindsight.jobs.engines.spark_workers import PackedRows, answers, opened, staged_files, store_of
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.lake.lake_place import for_hadoop, hadoop_place
+from hindsight.jobs.lake.lake_place import file_system, hadoop_place, qualified
 from hindsight.jobs.lake.table_schema import (
     is_earlier,
     later_columns,
@@ -62,7 +62,10 @@ _WRITTEN_MEANWHILE = (
 
 
 class Lake(ArrowLake):
-    """The tables under one root, as ``ArrowLake`` says; workers write their files, the JVM commits them."""
+    """The tables under one root, as ``ArrowLake`` says; workers write their files, the JVM commits them.
+
+    Raises: UnknownStoreError: Spark may reach the place, but no client of its workers does.
+    """
 
     spark: SparkSession
 
@@ -70,7 +73,8 @@ class Lake(ArrowLake):
         self, spark: SparkSession, root: str, *, retention_days: int, confirm: Callable[[], None] = lambda: None
     ) -> None:
         self.spark = spark
-        self.root = for_hadoop(root).rstrip("/")
+        self.root = qualified(spark, root).rstrip("/")
+        file_system(self.root)  # as workers will; raises where they could not
         self.retention_days = retention_days
         self.confirm = confirm
         self._of_contract: set[str] = set()

@@ -49,7 +49,13 @@ from hindsight.jobs.engines.data_files import rows_in
 from hindsight.jobs.engines.lake_rows import EVERY_ROW, DataFile, Rows, StagedFile, Where
 from hindsight.jobs.engines.stored_table import Change, OpenTables, changes_since, stored_table
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.lake.lake_place import delta_options, file_system, for_others, is_local
+from hindsight.jobs.lake.lake_place import (
+    delta_options,
+    file_system,
+    for_others,
+    is_local,
+    refuse_without_spark,
+)
 from hindsight.jobs.lake.table_schema import is_earlier, later_columns, stored_columns, tell_later
 from hindsight.jobs.running.unseen import unseen_spark
 from hindsight.schemas import Table
@@ -70,7 +76,7 @@ class LocalLake(ArrowLake):
         if not is_local(root):
             from hindsight.jobs.lake.object_store import reached  # its client is not for those who need none
 
-            file_system(root)
+            refuse_without_spark(root)
             reached(self.root)
         self.retention_days = retention_days
         self.confirm = confirm

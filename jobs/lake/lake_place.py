@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _HADOOP, _OTHERS = "s3a://", "s3://"
 _LOCAL = ("", "file")
+_NAME_NODE = 8020  # HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT (hadoop-hdfs-client 3.5.0)
+_STORES = ("s3://", "hdfs://", "gs://", "abfs://")
 _OF_HADOOP = {
     "AWS_ENDPOINT_URL": "fs.s3a.endpoint",
     "AWS_REGION": "fs.s3a.endpoint.region",
@@ -35,6 +37,10 @@ _SECURE = "fs.s3a.connection.ssl.enabled"
 
 class NoLocalEngineError(ExpectedError):
     """Raised where a lake cannot be read or written without Spark; nothing was done."""
+
+
+class UnknownStoreError(ExpectedError):
+    """Raised for a store whose files no client reads here; nothing was done."""
 
 
 def for_hadoop(place: str) -> str:
@@ -56,15 +62,30 @@ def hadoop_place(spark: SparkSession, place: str) -> tuple[Any, Any]:
     return path, path.getFileSystem(spark._jsc.hadoopConfiguration())
 
 
+def qualified(spark: SparkSession, place: str) -> str:
+    """A place with its store, which Spark's Hadoop client may give to a plain path; a local one as it is."""
+    path, system = hadoop_place(spark, place)
+    if system.getScheme() == "file":
+        return for_hadoop(place)
+    return str(path.makeQualified(system.getUri(), system.getWorkingDirectory()).toString())
+
+
 def is_local(place: str) -> bool:
     """Whether it is a folder of this machine."""
     return urlsplit(place).scheme in _LOCAL or "://" not in for_others(place)
 
 
+def refuse_without_spark(place: str) -> None:
+    """Refuse a store that this machine's engine does not reach. Raises: NoLocalEngineError."""
+    scheme = urlsplit(for_others(place)).scheme
+    if not is_local(place) and scheme != "s3":
+        raise NoLocalEngineError(f"{scheme}:// is reached by Spark only; run with --engine spark.")
+
+
 def file_system(place: str) -> tuple[fs.FileSystem, str]:
     """Arrow's file system of a place, and the path in it.
 
-    Raises: NoLocalEngineError: a store that only Spark reaches.
+    Raises: UnknownStoreError: a store of which no client knows here.
     """
     from pyarrow import fs  # which not everybody needs who has a place
 
@@ -72,10 +93,35 @@ def file_system(place: str) -> tuple[fs.FileSystem, str]:
     if "://" not in place:
         return fs.LocalFileSystem(), str(Path(place).absolute())
     scheme, _, path = place.partition("://")
-    if scheme != "s3":
-        raise NoLocalEngineError(f"{scheme}:// is reached by Spark only; run with --engine spark.")
-    server = server_of_s3()
-    return fs.S3FileSystem(**({"endpoint_override": server} if server else {})), path
+    if scheme == "s3":
+        server = server_of_s3()
+        return fs.S3FileSystem(**({"endpoint_override": server} if server else {})), path
+    if scheme == "hdfs":
+        return _hdfs(*path.partition("/")[::2])
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(place)
+    except ValueError:  # whose message would repeat the place, and with it a secret that it holds
+        known = f"known are {', '.join(_STORES)} and folders"
+        raise UnknownStoreError(f"{scheme}:// is no store whose files can be read and written here; {known}.") from None
+    return found
+
+
+def _hdfs(server: str, path: str) -> tuple[fs.FileSystem, str]:
+    """HDFS by a client that needs neither a JVM nor Hadoop's libraries: workers have none.
+
+    ``server``: a name node, or a service that files in ``HADOOP_CONF_DIR`` explain; empty: their default.
+    """
+    from hdfs_native.fsspec import HdfsFileSystem
+    from pyarrow import fs
+
+    host, _, port = server.partition(":")
+    try:
+        client = HdfsFileSystem(host or None, int(port) if port else None)
+    except RuntimeError as error:  # no service has that name: then it is a host's
+        if port or not host:
+            raise UnknownStoreError(f"hdfs://{server} names no name node ({error}); set HADOOP_CONF_DIR.") from None
+        client = HdfsFileSystem(host, _NAME_NODE)
+    return fs.PyFileSystem(fs.FSSpecHandler(client)), f"/{path}"
 
 
 def delta_options(place: str) -> dict[str, str]:
@@ -113,6 +159,7 @@ def remove_folder(spark: SparkSession | None, folder: str) -> None:
     if is_local(folder):
         shutil.rmtree(for_others(folder), ignore_errors=True)
     elif spark is None:
+        refuse_without_spark(folder)
         system, path = file_system(folder)
         found = system.get_file_info(path)
         if found.type.name != "NotFound":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
-from hindsight.jobs.lake.lake_place import file_system, for_others, hadoop_place, is_local
+from hindsight.jobs.lake.lake_place import for_others, hadoop_place, is_local, refuse_without_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def store_at(spark: SparkSession | None, folder: str) -> Store:
     """
     if spark is None:
         if not is_local(folder):
-            file_system(folder)  # raises where no one but Spark gets to
+            refuse_without_spark(folder)
             from hindsight.jobs.lake.object_store import ObjectStore  # its client is not for those who need none
 
             return ObjectStore.at(for_others(folder))

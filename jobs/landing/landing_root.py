@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from hindsight.jobs.lake.lake_place import for_others
+from hindsight.jobs.lake.lake_place import file_system, for_others
 from hindsight.udfs.landing.hour_folders import MOST_SEAL_BYTES, SEAL, named_by
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -299,12 +299,11 @@ def _system_of(uri: str) -> tuple[Any, str]:
 
     Raises: OSError: it cannot be read; Arrow's own message would repeat it, and with it a secret that it holds.
     """
-    import pyarrow as pa  # which a folder of this machine does not need
-    from pyarrow import fs
+    from pyarrow import fs  # which a folder of this machine does not need
 
     try:
-        system, path = fs.FileSystem.from_uri(for_others(uri))
-    except (pa.ArrowInvalid, NotImplementedError):
+        system, path = file_system(uri) if uri.startswith("hdfs:") else fs.FileSystem.from_uri(for_others(uri))
+    except (ValueError, NotImplementedError):
         said = "the URI of the landing folder names no store that Arrow knows, or is written wrongly; correct --landing"
         raise OSError(errno.EINVAL, said) from None
     return (None if isinstance(system, fs.LocalFileSystem) else system), path

@@ -19,7 +19,7 @@ from urllib.request import url2pathname
 from hindsight.conf.settings import Settings, fingerprint
 from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.lake.delta_log import newest_version
-from hindsight.jobs.lake.lake_place import file_system, for_others
+from hindsight.jobs.lake.lake_place import for_others, refuse_without_spark
 from hindsight.jobs.lake.small_files import NOTES, LocalStore, Store, store_at
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, folder_of
 from hindsight.jobs.landing.landing_survey import Survey
@@ -97,7 +97,7 @@ def folders_at_rest(lake: str, landing: str, engine: Engine, master: str | None)
 
 
 def _notes_elsewhere(lake: str) -> Store:
-    file_system(lake)  # raises where no one but Spark gets to
+    refuse_without_spark(lake)
     from hindsight.jobs.lake.object_store import reached  # its client is not for those who need none
 
     reached(for_others(lake).rstrip("/"))

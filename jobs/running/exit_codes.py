@@ -22,9 +22,11 @@ _EXTRAS = (
         "make demo ENGINE=spark",
         "or leave out --engine spark and --master",
     ),
+    (("hdfs_native",), "A client of HDFS", "spark", "make demo ENGINE=spark", "or use another store"),
     (("great_expectations",), "Great Expectations", "gates", "make test", "or ask hindsight check"),
 )
 _ON_REQUEST = "{} is not installed here: install rocketmq-hindsight[{}] (in a clone: {}), {}."
+_RAISED = re.compile(r"^(?:\w+\.)*(\w+: .+)$", re.MULTILINE)
 _VANISHED = re.compile(r"FileNotFoundError: (?:\[Errno 2\] )?(.*)")
 
 
@@ -125,6 +127,8 @@ def _of_spark(error: BaseException) -> str | None:
             "an executor was lost with the steps that it kept; rerun. With a folder that every node reaches as "
             "spark.checkpoint.dir the steps outlive their executors."
         )
+    if "Traceback (most recent call last)" in text and (raised := _RAISED.findall(text.partition("SQLSTATE")[0])):
+        return f"a worker failed: {raised[-1]}"
     # What the JVM says begins on the second line, where Python could not make an error of its own of it.
     said = [line.strip(": ") for line in text.splitlines() if line.strip(": ")]
     return said[isinstance(error, Py4JJavaError) and len(said) > 1] if said else type(error).__name__

@@ -34,6 +34,8 @@ DRAWING = {
     "licenses": [{"license": {"id": "ISC"}}],
     "copyright": "© Mike Bostock",
 }
+# What a package's own bill of materials (``*.dist-info/sboms``) tells, and its metadata does not.
+TOLD_IN_ITS_BILL = {("hdfs-native", "0.14.7"): "Apache-2.0"}
 Part = dict[str, Any]
 
 
@@ -58,6 +60,8 @@ def bill(installed: Part, wheel: Path, locks: Sequence[Path], drawing: bytes) ->
     parts, wrong = [], []
     for name, version, scope in pinned(locks):
         part = found.get(name, {"version": None})
+        if told := TOLD_IN_ITS_BILL.get((name, part["version"])):
+            part = {"licenses": [{"expression": told}], **part}
         if part["version"] != version:
             wrong.append(f"{name} {version} is locked, and {part['version'] or 'none'} is installed")
         elif not part.get("licenses"):

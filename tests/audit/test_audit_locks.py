@@ -157,6 +157,19 @@ def test_materials_that_are_not_there_or_without_a_licence_end_it(tmp_path, lock
         bill(installed(*parts), tmp_path / "a.whl", locks, b"")
 
 
+@pytest.mark.parametrize("version", ["0.14.7", "0.14.8"])
+def test_a_licence_that_only_a_package_s_own_bill_tells_is_that_of_the_release_that_was_read(tmp_path, version):
+    (tmp_path / "a.lock").write_text(f"hdfs-native=={version}\n")
+    (tmp_path / "a.whl").write_bytes(b"wheel")
+    given = (installed(part("hdfs-native", version)), tmp_path / "a.whl", [tmp_path / "a.lock"], b"")
+    if version == "0.14.7":
+        (listed,) = (each for each in bill(*given)["components"] if each["name"] == "hdfs-native")
+        assert listed["licenses"] == [{"expression": "Apache-2.0"}]
+    else:
+        with pytest.raises(IncompleteError, match="tells no licence"):
+            bill(*given)
+
+
 def test_licences_of_what_others_wrote_are_in_the_wheel():
     text = (ROOT / "setup.cfg").read_text(encoding="utf-8")
     assert "license = Apache-2.0 AND ISC" in text

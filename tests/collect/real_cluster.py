@@ -21,10 +21,7 @@ JAVA, NATIVE = (Path(__file__).parent / folder for folder in ("java", "native"))
 HINDSIGHT = [sys.executable, "-m", "hindsight.jobs.command_line"]
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>x</groupId>
 <artifactId>x</artifactId><version>1</version><packaging>pom</packaging><dependencies>{}</dependencies></project>"""
-_DEPENDENCY = (
-    "<dependency><groupId>org.apache.rocketmq</groupId>"
-    "<artifactId>rocketmq-{}</artifactId><version>{}</version></dependency>"
-)
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 _OPENED = ("nio", "lang", "util")
 _OPTIONS = [
     *("-Xmx320m", "-Xms64m", "-XX:MaxDirectMemorySize=512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -41,8 +38,13 @@ SERVERS_AND_TOOLS, CLIENT = ("broker", "namesrv", "tools"), ("client",)
 
 def class_path(release: str, folder: Path, parts: tuple[str, ...] = SERVERS_AND_TOOLS) -> str:
     """The class path of parts of a release."""
+    return resolved([("org.apache.rocketmq", f"rocketmq-{name}", release) for name in parts], folder)
+
+
+def resolved(artifacts: list[tuple[str, str, str]], folder: Path) -> str:
+    """The class path of artifacts (group, name, version), with all that they need."""
     folder.mkdir(parents=True, exist_ok=True)
-    told = "".join(_DEPENDENCY.format(name, release) for name in parts)
+    told = "".join(_DEPENDENCY.format(*artifact) for artifact in artifacts)
     (folder / "pom.xml").write_text(_POM.format(told))
     out = folder / "class.path"
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"

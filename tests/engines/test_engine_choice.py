@@ -12,7 +12,7 @@ from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_run import opened_here as opened
 from hindsight.jobs.lake.lake_lease import LakeHeldError, LeaseFolder, LeaseLostError, take
-from hindsight.jobs.lake.lake_place import NoLocalEngineError, for_hadoop, for_others
+from hindsight.jobs.lake.lake_place import NoLocalEngineError, UnknownStoreError, file_system, for_hadoop, for_others
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import TOPIC_ROUTE
@@ -63,6 +63,22 @@ def test_a_store_has_one_spelling_for_hadoop_and_one_for_all_others(place):
 @pytest.mark.parametrize("place", ["/a/lake", "hdfs://n/lake"])
 def test_other_places_stay_as_they_are(place):
     assert (for_hadoop(place), for_others(place)) == (place, place)
+
+
+@pytest.mark.parametrize("place", ["hdfs://n/a/lake", "hdfs://n:9000/a/lake"])
+def test_a_place_on_hdfs_needs_no_service_of_that_name_and_no_port(place):
+    assert file_system(place)[1] == "/a/lake"
+
+
+@pytest.mark.parametrize(
+    ("place", "told"), [("oss://key:hush@bucket/lake", "oss://.*hdfs://"), ("hdfs:///lake", "HADOOP_CONF_DIR")]
+)
+def test_a_store_that_workers_do_not_know_is_told_without_its_secrets(place, told, monkeypatch):
+    for name in ("HADOOP_CONF_DIR", "HADOOP_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UnknownStoreError, match=told) as refused:
+        file_system(place)
+    assert "hush" not in str(refused.value)
 
 
 @pytest.mark.parametrize("place", ["hdfs://n/lake", "gs://b/lake"])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 from pyspark.errors import PythonException
 
+from hindsight.conf.failure import RUN_FAILED
 from hindsight.jobs.engines import delta_tables
 from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen
 from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError
@@ -24,6 +25,7 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.engines.spark_runner import SparkRunner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.schemas import TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
 from tests.engines.random_rows import CLUSTERS, DAYS, as_text, rows
@@ -139,10 +141,12 @@ def test_an_append_stands_beside_what_another_run_appends_meanwhile(spark, tmp_p
     assert len(lake.rows(TOPIC_ROUTE)) == 2
 
 
-def test_a_null_where_the_contract_has_none_is_refused_and_nothing_is_stored(spark, tmp_path, one_route):
+def test_a_null_where_the_contract_has_none_is_refused_and_nothing_is_stored(spark, tmp_path, one_route, capsys):
     lake = Lake(spark, str(tmp_path), retention_days=7)
     lake.append(TOPIC_ROUTE, one_route)
     for rows_of in (lambda rows: rows, lambda rows: spark.createDataFrame(rows)):
         with pytest.raises((NullInColumnError, PythonException), match="topic_route: perm may not be null"):
             lake.append(TOPIC_ROUTE, rows_of(one_route.drop(["perm"])))
     assert (lake.version(TOPIC_ROUTE), len(lake.rows(TOPIC_ROUTE))) == (1, 1)
+    assert exit_code(lambda: lake.append(TOPIC_ROUTE, spark.createDataFrame(one_route.drop(["perm"])))) == RUN_FAILED
+    assert capsys.readouterr().err.startswith("hindsight: a worker failed: NullInColumnError: topic_route: perm may")
