@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -97,7 +98,8 @@ def file_system(place: str) -> tuple[fs.FileSystem, str]:
         server = server_of_s3()
         return fs.S3FileSystem(**({"endpoint_override": server} if server else {})), path
     if scheme == "hdfs":
-        return _hdfs(*path.partition("/")[::2])
+        server, _, path = path.partition("/")
+        return _hdfs(server), f"/{path}"
     try:
         found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(place)
     except ValueError:  # whose message would repeat the place, and with it a secret that it holds
@@ -106,22 +108,24 @@ def file_system(place: str) -> tuple[fs.FileSystem, str]:
     return found
 
 
-def _hdfs(server: str, path: str) -> tuple[fs.FileSystem, str]:
+@cache
+def _hdfs(server: str) -> fs.FileSystem:
     """HDFS by a client that needs neither a JVM nor Hadoop's libraries: workers have none.
 
-    ``server``: a name node, or a service that files in ``HADOOP_CONF_DIR`` explain; empty: their default.
+    ``server``: a name node, or a service that files in ``HADOOP_CONF_DIR`` explain; empty: their default. A client is
+    kept here and not by fsspec, which in a process that is forked (to start a JVM) ends its own: that waits for ever.
     """
     from hdfs_native.fsspec import HdfsFileSystem
     from pyarrow import fs
 
     host, _, port = server.partition(":")
     try:
-        client = HdfsFileSystem(host or None, int(port) if port else None)
+        client = HdfsFileSystem(host or None, int(port) if port else None, skip_instance_cache=True)
     except RuntimeError as error:  # no service has that name: then it is a host's
         if port or not host:
             raise UnknownStoreError(f"hdfs://{server} names no name node ({error}); set HADOOP_CONF_DIR.") from None
-        client = HdfsFileSystem(host, _NAME_NODE)
-    return fs.PyFileSystem(fs.FSSpecHandler(client)), f"/{path}"
+        client = HdfsFileSystem(host, _NAME_NODE, skip_instance_cache=True)
+    return fs.PyFileSystem(fs.FSSpecHandler(client))
 
 
 def delta_options(place: str) -> dict[str, str]:
