@@ -1,4 +1,7 @@
-"""Attempts of one Go or C++ producer to one topic and the routes of that time in, a verdict on each choice out.
+"""Attempts and routes of a date in, a verdict on each choice of Go and C++ producers out: rows of send_verdict.
+
+Each of their attempts has a row. A process's attempts of a date to a topic are looked at together: whether one was out
+of its turn, or others are not recorded, shows by those behind it. Nothing is handed on to the next date.
 
 These producers take queues in turn, so the route says which queue is next. An example: a topic has two queues on
 broker-a, and Go's master (G7) begins with index 1. It sends to 1, 0, 1, and then to 1 again. That attempt is out of its
@@ -10,7 +13,7 @@ turn, unless one attempt between them is not recorded:
 >>> def sent(queue_id, at):
 ...     return Attempt(Sent(("broker-a", queue_id), at, at, at + 2, "main", "SYNC", send=str(at)), number=0)
 >>> attempts = [sent(queue_id, 10 * (i + 1)) for i, queue_id in enumerate([1, 0, 1, 1, 0, 1, 0])]
->>> go = Producer(("G7",), retries=None, began_with_these=True)
+>>> go = Sender(("G7",), retries=None, began_with_these=True)
 >>> [told.reason or told.verdict for told in verdicts_of(attempts, "T", go, routes, tolerance_ms=3)]
 ['consistent', 'consistent', 'consistent', 'unseen_attempts', 'consistent', 'consistent', 'consistent']
 
@@ -24,15 +27,25 @@ Without a route of that time nothing is claimed:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from hindsight.udfs.client_families import CLIENT_FAMILIES, families_of, family_of_release
+from hindsight.udfs.clients.client_kinds import names_each_attempt
 from hindsight.udfs.formats.hook_lines import RESPONSE_CODE, STATUSES
+from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, NEVER, Attempts, attempts_of
+from hindsight.udfs.producer.producer_lives import Producer
+from hindsight.udfs.producer.producer_rows import VERDICT, told_rows
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes, Route
+from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.send_turns import Kind, Turn, turns_of
 from hindsight.udfs.turns.turn_rules import Sent, publish_queues
 from hindsight.udfs.values.message_queues import MessageQueue
+from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 _MOST_CPP_ATTEMPTS = 15  # setRetryTimes holds no more
 
@@ -109,7 +122,7 @@ class Verdict(NamedTuple):
     profile: str | None
 
 
-class Producer(NamedTuple):
+class Sender(NamedTuple):
     """Whose attempts they are.
 
     Attributes:
@@ -140,7 +153,7 @@ def producer_families(stated: str | None) -> tuple[str, ...]:
 
 
 def verdicts_of(
-    attempts: Sequence[Attempt], topic: str, producer: Producer, routes: RecordedRoutes, *, tolerance_ms: int
+    attempts: Sequence[Attempt], topic: str, producer: Sender, routes: RecordedRoutes, *, tolerance_ms: int
 ) -> list[Verdict]:
     """A verdict on each attempt, given in order of their begin."""
     if not producer.families:
@@ -165,7 +178,7 @@ def _unknown(reason: str, profile: str | None = None) -> Verdict:
 class _OfFamily:
     """Judges one producer's attempts to one topic by the rules of one family."""
 
-    def __init__(self, profile: str, topic: str, producer: Producer, routes: RecordedRoutes, tolerance_ms: int) -> None:
+    def __init__(self, profile: str, topic: str, producer: Sender, routes: RecordedRoutes, tolerance_ms: int) -> None:
         self.profile, self.topic, self.producer, self.tolerance_ms = profile, topic, producer, tolerance_ms
         self._routes, self._edges = routes, routes.edges(topic)
         self._lists: dict[int, Lists | str] = {}
@@ -295,3 +308,125 @@ def lists_of_route(route: Route, topic: str, profile: str) -> Lists:
         return ()
     turned = [queue for name in brokers[::-1] for queue in queues if queue.broker_name == name]
     return (tuple(queues),) if turned == queues else (tuple(queues), tuple(turned))
+
+
+# -- the rows of a date ----------------------------------------------------------------------------------------------
+
+# By producer and start, epoch ms: retryTimesWhenSendFailed.
+Retries = Mapping[tuple[Producer, int], int | None]
+
+
+def family_verdict_rows(
+    day: Day,
+    tables: Callable[[], Iterable[pa.Table]],
+    routes: RecordedRoutes,
+    retries: Retries,
+    *,
+    tolerance_ms: int,
+) -> pa.Table:
+    """Rows of send_verdict; ``tables`` gives the attempts with an instant on the date, where there is such a producer.
+
+    Memory: the attempts of such producers.
+    """
+    if not day.by_turns.any():
+        return VERDICT.empty_table()
+    a, process = _counted(tables(), day)
+    facts, rows = _facts(a, day.midnight_ms), list[int]()
+    told: list[Verdict] = []
+    by_topic: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for row, fact in enumerate(facts):
+        by_topic[int(process[row]), fact["topic"]].append(row)
+    for (place, topic), own in sorted(by_topic.items()):
+        own.sort(key=lambda row: [facts[row][name] for name in ("begin", "end", "msg_id", "at")])
+        own_ids = names_each_attempt(day.processes[place].rules.settings.client_version)
+        attempts = _linked([facts[row] for row in own], own_ids=own_ids)
+        rows += own
+        told += verdicts_of(attempts, topic, _sender(day, place, retries), routes, tolerance_ms=tolerance_ms)
+    columns = {name: [getattr(verdict, name) for verdict in told] for name in Verdict._fields}
+    place_of = np.array(rows, np.int64)
+    return told_rows(day, process[place_of], a.table.take(pa.array(place_of)), columns)
+
+
+def _counted(tables: Iterable[pa.Table], day: Day) -> tuple[Attempts, IntArray]:
+    """The attempts begun on the date whose client chose their queue in its turn, and the process of each."""
+    own = [ATTEMPTS.empty_table()]
+    for table in tables:
+        a = attempts_of(table, day.midnight_ms)
+        own.append(table.filter(pa.array(_is_counted(a, day.process_of(a), day))).cast(ATTEMPTS))
+    a = attempts_of(pa.concat_tables(own), day.midnight_ms)
+    return a, day.process_of(a)
+
+
+def _is_counted(a: Attempts, process: IntArray, day: Day) -> BoolArray:
+    counts = a.on_date & (process >= 0) & ~a.pinned & a.flags("exceptions_observable")
+    counts &= a.texts("broker_name").codes >= 0
+    counts[counts] = day.by_turns[process[counts]]
+    return counts
+
+
+_TEXTS = ("topic", "thread", "msg_id", "mode", "broker_name", "last_broker_name", "outcome", "error")
+_OK = "SEND_OK"
+
+
+def _facts(a: Attempts, midnight_ms: int) -> list[dict[str, Any]]:
+    columns: dict[str, list[Any]] = {name: a.table[name].cast(pa.string()).to_pylist() for name in _TEXTS}
+    columns |= {"queue_id": a.table["queue_id"].to_pylist(), "number": a.table["attempt"].to_pylist()}
+    columns["at"] = a.attempt.tolist()
+    # An ASYNC send chooses before it is handed over; a callback may come much later.
+    submitted = np.where(a.submit_end == NEVER, a.begin, a.submit_end)
+    chosen = np.where(a.texts("mode").are(ASYNC), submitted, a.end)
+    for name, ms in (("begin", a.begin), ("chosen", np.maximum(chosen, a.begin)), ("end", a.end)):
+        columns[name] = (ms + midnight_ms).tolist()
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _linked(facts: list[dict[str, Any]], *, own_ids: bool) -> list[Attempt]:
+    """Each attempt with the one before it in its send: of the same message id.
+
+    ``own_ids``: its client makes an id for each attempt: then it is the one before it on its thread, if that failed.
+    """
+    by_id: dict[str, dict[str, Any]] = {}
+    by_thread: dict[str, dict[str, Any]] = {}
+    found = []
+    for fact in facts:
+        before = by_id.get(fact["msg_id"])
+        if before is None and own_ids:
+            before = by_thread.get(fact["thread"])
+            before = None if before is None or before["outcome"] == _OK else before
+        is_before = before is not None and (before["at"] < fact["at"])
+        found.append(_attempt(fact, before if is_before else None))
+        by_id[fact["msg_id"]] = fact
+        if fact["thread"] is not None:
+            by_thread[fact["thread"]] = fact
+    return found
+
+
+def _attempt(fact: dict[str, Any], before: dict[str, Any] | None) -> Attempt:
+    number = fact["number"]
+    last_broker = fact["last_broker_name"] or (before["broker_name"] if before else None)
+    follows = before is not None and before["number"] == number - 1
+    sent = Sent(
+        (fact["broker_name"], fact["queue_id"]),
+        fact["begin"],
+        fact["chosen"],
+        fact["end"],
+        fact["thread"],
+        fact["mode"],
+        fact["msg_id"],
+        bool(number),
+        last_broker,
+        (before["broker_name"], before["queue_id"]) if before is not None else None,
+        before is not None and not follows,
+        fact["outcome"] not in (_OK, "SUBMITTED"),
+    )
+    return Attempt(sent, number, Ended(before["outcome"], before["error"]) if before is not None and follows else None)
+
+
+def _sender(day: Day, process: int, retries: Retries) -> Sender:
+    known = day.processes[process]
+    started = known.life.started_ms
+    return Sender(
+        producer_families(known.rules.settings.client_version),
+        None if started is None else retries.get((known.producer, started)),
+        started is not None and started >= day.midnight_ms,
+    )

@@ -21,7 +21,7 @@ from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_
 from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
 from hindsight.udfs.producer.choice_surroundings import not_available
-from hindsight.udfs.producer.family_verdicts import family_verdict_rows
+from hindsight.udfs.producer.family_choices import family_verdict_rows
 from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
 from hindsight.udfs.producer.fleet_fold import Share, share_of
 from hindsight.udfs.producer.found_gaps import (

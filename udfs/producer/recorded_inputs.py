@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
-from hindsight.udfs.producer.family_verdicts import Retries
+from hindsight.udfs.producer.family_choices import Retries
 from hindsight.udfs.producer.producer_lives import HandedOver, Producer, Start
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, READ_AT, RecordedRoutes, entries_of
 from hindsight.udfs.producer.replay_rules import Recorded
