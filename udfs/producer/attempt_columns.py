@@ -130,6 +130,12 @@ def compact(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
     return (np.cumsum(occurs) - 1)[codes], np.flatnonzero(occurs)
 
 
+def spread(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows as often as each one counts: their places, and of each repetition its number, from 0 on."""
+    row = np.repeat(np.arange(len(counts)), counts)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
 def attempts_of(table: pa.Table, midnight_ms: int) -> Attempts:
     """The columns of ``table`` (``ATTEMPTS``), counted from this midnight, epoch ms."""
     table = encoded(table)

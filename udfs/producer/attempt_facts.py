@@ -44,8 +44,7 @@ _MERGED = {
     "unseen_until": "max",  # when the last of them was over
     "said_on": "max",  # begin of the last line that says that the switch is on
     "said_off": "max",
-    "first_use": "min",  # of these, begun by a source that would show a failure
-    "last_use": "max",
+    "last_use": "max",  # of these, begun by a source that would show a failure
     "updated": "max",  # one told the fault table on the date
     "top_queue": "max",  # highest queue id of those that began on the date
 }
@@ -128,7 +127,6 @@ def _aggregated(a: Attempts, place: IntArray) -> pa.Table:
         "unseen_until": _where(_over(a), a.on_date & a.is_async),
         "said_on": _where(a.begin, a.on_date & on),
         "said_off": _where(a.begin, a.on_date & off),
-        "first_use": _where(a.begin, uses),
         "last_use": _where(a.begin, uses),
         "updated": pa.array(_updated(a, uses)),
         "top_queue": pc.if_else(pa.array(a.on_date), a.table["queue_id"].cast(pa.int64()), pa.scalar(None, pa.int64())),

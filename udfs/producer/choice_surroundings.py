@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, spread
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
 from hindsight.udfs.producer.fault_fold import Items, Stretches, Updates, joined, taken
 from hindsight.udfs.producer.replayed_day import LAST_BROKER_RULES, Day
@@ -77,8 +77,7 @@ def pairs_of(rows: IntArray, around: Around, day: Day, *, tolerance_ms: int) -> 
     a, size = around.attempts, len(day.brokers)
     process, begin = around.process[rows], a.begin[rows]
     since, until = (np.searchsorted(day.known, (process + more) * size) for more in (0, 1))
-    choice = np.repeat(np.arange(len(rows)), until - since)
-    offset = np.arange(len(choice)) - np.repeat(np.cumsum(until - since) - (until - since), until - since)
+    choice, offset = spread(until - since)
     item = day.known[since[choice] + offset]
     now = begin[choice]
     keys = around.updates.item * SHIFT + around.updates.at

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, Attempts, compact
+from hindsight.udfs.producer.attempt_columns import DAY_MS, Attempts, compact, spread
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import PROFILES
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
@@ -221,22 +221,16 @@ NO_MINUTES = HeldMinutes(*(np.zeros(0, np.int64) for _ in HeldMinutes._fields))
 def held_minutes(stretches: Sequence[Held], brokers: Sequence[str]) -> HeldMinutes:
     """The minutes of the stretches, each once; ``brokers``: names by code."""
     place = {name: code for code, name in enumerate(brokers)}
+    ends = (DAY_MS if h.until is None else h.until for h in stretches)
     columns = [
-        (
-            h.process,
-            place[h.broker_name],
-            h.since,
-            DAY_MS if h.until is None else h.until,
-            CERTAINTIES.index(h.certainty),
-        )
-        for h in stretches
+        (h.process, place[h.broker_name], h.since, until, CERTAINTIES.index(h.certainty))
+        for h, until in zip(stretches, ends, strict=True)
     ]
     process, broker, since, until, certainty = np.array(columns, np.int64).reshape(-1, 5).T
     # Instants are whole ms: the last one of a stretch is the one before its end.
     first, last = since // MINUTE_MS, (until - 1) // MINUTE_MS
-    length = last - first + 1
-    row = np.repeat(np.arange(len(first)), length)
-    minute = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+    row, nth = spread(last - first + 1)
+    minute = first[row] + nth
     order = np.lexsort((-certainty[row], minute, broker[row], process[row]))
     row, minute = row[order], minute[order]
     keys = np.stack([process[row], broker[row], minute])

@@ -7,13 +7,11 @@ Source: LatencyFaultToleranceImpl.updateFaultItem and detectByOneRound, 5.1.4 on
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, instants
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, instants, spread
 from hindsight.udfs.producer.producer_rows import WINDOW
 from hindsight.udfs.release_profiles import PROFILES
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
@@ -33,25 +31,6 @@ _SHOWS = ("opened", "ended", "lasted", "nothing")
 _OPENED, _ENDED, _LASTED, _NOTHING = range(len(_SHOWS))
 _MINUTE_MS = 60_000
 _NO_LENGTH = -1
-
-
-class _Pairs(NamedTuple):
-    """Lines beside windows of which they may tell: places of both, instants in epoch ms.
-
-    Attributes:
-        writes: the line's thread is one of the window's producer.
-    """
-
-    line: IntArray
-    window: IntArray
-    at: IntArray
-    start: IntArray
-    until: IntArray
-    kind: IntArray
-    duration: IntArray
-    length: IntArray
-    continues: BoolArray
-    writes: BoolArray
 
 
 def tells_of_faults(events: pa.Table) -> pa.Table:
@@ -76,10 +55,10 @@ def window_confirmations(lines: pa.Table, windows: pa.Table, writers: pa.Table, 
         writers: of its processes, the threads that may write their lines (``WRITER``); '' for the client's own.
         within_ms: how far the instants of one event may lie apart, in the log and in the replay.
     """
-    pairs = _pairs(lines, windows, writers, within_ms)
-    shows, offset = _shown(pairs, within_ms), pairs.at - np.where(pairs.kind == 2, pairs.until, pairs.start)
+    line, window = _meeting(lines, windows, within_ms)
+    shows, offset = _shown(lines, windows, line, window, _writes(lines, windows, writers, line, window), within_ms)
     fits = shows != _NOTHING
-    line, window, shows, offset = pairs.line[fits], pairs.window[fits], shows[fits], offset[fits]
+    line, window, shows, offset = line[fits], window[fits], shows[fits], offset[fits]
     order = np.lexsort((_ranks(windows)[window], np.abs(offset), shows == _LASTED, line))
     best = order[np.diff(line[order], prepend=-1) != 0]
     of_line = np.full(len(lines), len(best), np.int64)
@@ -97,80 +76,58 @@ def window_confirmations(lines: pa.Table, windows: pa.Table, writers: pa.Table, 
     return made.append_column("candidates", pa.array(candidates, pa.int32()))
 
 
-def _pairs(lines: pa.Table, windows: pa.Table, writers: pa.Table, within_ms: int) -> _Pairs:
-    start = instants(windows["window_start"], 0)
+def _meeting(lines: pa.Table, windows: pa.Table, within_ms: int) -> tuple[IntArray, IntArray]:
+    """Places of lines and windows of one broker and state, where a line lies in a minute that its window touches."""
+    start, until = _edges(windows)
+    first = (start - within_ms) // _MINUTE_MS
+    window, nth = spread((until + within_ms) // _MINUTE_MS - first + 1)
+    touched = windows.select(["broker_name", "state"]).take(pa.array(window))
+    touched = touched.append_column("minute", pa.array(first[window] + nth)).append_column("window", pa.array(window))
+    states = pa.array([*STATES.values()]).take(pc.index_in(lines["kind"], value_set=pa.array([*STATES])))
+    minute, place = pa.array(instants(lines["logged_at"], 0) // _MINUTE_MS), pa.array(np.arange(len(lines)))
+    told = pa.table([lines["broker_name"], states, minute, place], names=["broker_name", "state", "minute", "line"])
+    met = told.join(touched, ["broker_name", "state", "minute"], join_type="inner")
+    return met["line"].to_numpy(), met["window"].to_numpy()
+
+
+def _edges(windows: pa.Table) -> tuple[IntArray, IntArray]:
+    """When each window begins and ends, epoch ms; without a known end with its date."""
     midnight = (pc.cast(windows["event_date"], pa.int32()).to_numpy().astype(np.int64) + 1) * DAY_MS
-    open_end = pc.is_null(windows["window_end"]).to_numpy()
-    until = np.where(open_end, midnight, instants(windows["window_end"], 0))
-    at = instants(lines["logged_at"], 0)
-    kind = pc.index_in(lines["kind"], value_set=pa.array([*STATES])).to_numpy().astype(np.int64)
-    states = pa.array([*STATES.values()]).take(pa.array(kind))
-    of_line, of_window = _codes([lines["broker_name"], states], [windows["broker_name"], windows["state"]])
-    line, window = _meeting(of_line, at, of_window, start - within_ms, until + within_ms)
-    writes = _writes(lines, windows, writers, line, window)
-    length = pc.fill_null(windows["not_available_ms"], _NO_LENGTH - 1).to_numpy()
-    duration = pc.fill_null(lines["duration_ms"], _NO_LENGTH).to_numpy()
-    continues = windows["continues_previous"].to_numpy().astype(np.bool_)
-    of_pair = (at[line], start[window], until[window], kind[line], duration[line], length[window], continues[window])
-    return _Pairs(line, window, *of_pair, writes)
+    until = instants(windows["window_end"], 0)
+    return instants(windows["window_start"], 0), np.where(until == NEVER, midnight, until)
 
 
-def _shown(p: _Pairs, within_ms: int) -> IntArray:
-    """What a line shows of a window: that it opened, that it lasted, that it ended; or nothing: of another one."""
-    since = p.at - p.start
-    lasts = (since >= -within_ms) & (p.at + np.maximum(p.duration, 0) <= p.until + within_ms)
-    of_opening = (p.kind == 1) | (p.duration == p.length)
-    opens = p.writes & (np.abs(since) <= within_ms) & of_opening & ~p.continues
-    # The detector finds a broker reachable for any producer of its process.
-    is_end = p.kind == 2
-    found: IntArray = np.select(
-        [is_end & lasts, ~is_end & opens, ~is_end & p.writes & lasts], [_ENDED, _OPENED, _LASTED], _NOTHING
-    )
-    return found
-
-
-def _meeting(
-    of_line: IntArray, at: IntArray, of_window: IntArray, since: IntArray, until: IntArray
+def _shown(
+    lines: pa.Table, windows: pa.Table, line: IntArray, window: IntArray, writes: BoolArray, within_ms: int
 ) -> tuple[IntArray, IntArray]:
-    """The places of lines and windows of equal codes, where a line lies in a minute that its window touches."""
-    minutes = until // _MINUTE_MS - since // _MINUTE_MS + 1
-    window = np.repeat(np.arange(len(since)), minutes)
-    nth = np.arange(len(window)) - np.repeat(np.cumsum(minutes) - minutes, minutes)
-    minute = since[window] // _MINUTE_MS + nth
-    order = np.lexsort((minute, of_window[window]))
-    window, minute = window[order], minute[order]
-    sorted_keys = np.rec.fromarrays([of_window[window], minute])
-    keys = np.rec.fromarrays([of_line, at // _MINUTE_MS], dtype=sorted_keys.dtype)
-    first, end = (np.searchsorted(sorted_keys, keys, side) for side in ("left", "right"))
-    count = end - first
-    line = np.repeat(np.arange(len(at)), count)
-    place = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
-    return line, window[place]
+    """What a line shows of a window: that it opened, that it lasted, that it ended; or nothing: of another one.
+
+    And how far apart their instants are, ms. ``writes``: the line's thread is one of the window's producer.
+    """
+    start, until = (edge[window] for edge in _edges(windows))
+    at = instants(lines["logged_at"], 0)[line]
+    kind = pc.index_in(lines["kind"], value_set=pa.array([*STATES])).to_numpy()[line]
+    duration = pc.fill_null(lines["duration_ms"], _NO_LENGTH).to_numpy()[line]
+    length = pc.fill_null(windows["not_available_ms"], _NO_LENGTH - 1).to_numpy()[window]
+    continues = windows["continues_previous"].to_numpy().astype(np.bool_)[window]
+    since, is_end = at - start, kind == 2
+    lasts = (since >= -within_ms) & (at + np.maximum(duration, 0) <= until + within_ms)
+    opens = writes & (np.abs(since) <= within_ms) & ((kind == 1) | (duration == length)) & ~continues
+    # The detector finds a broker reachable for any producer of its process.
+    found: IntArray = np.select(
+        [is_end & lasts, ~is_end & opens, ~is_end & writes & lasts], [_ENDED, _OPENED, _LASTED], _NOTHING
+    )
+    return found, at - np.where(is_end, until, start)
 
 
 def _writes(lines: pa.Table, windows: pa.Table, writers: pa.Table, line: IntArray, window: IntArray) -> BoolArray:
     sends = pc.is_in(lines["thread"], value_set=writers["writer"].combine_chunks().drop_null())
-    thread = pc.if_else(sends, lines["thread"], OWN_THREAD)
-    who = ("producer_group", "client_id")
-    takers = [windows[name].take(pa.array(window)) for name in who]
-    pairs, known = _codes([*takers, thread.take(pa.array(line))], [writers[name] for name in (*who, "writer")])
-    found: BoolArray = np.isin(pairs, known)
+    writer = pc.if_else(sends, lines["thread"], OWN_THREAD).take(pa.array(line))
+    pairs = windows.select(WRITER.names[:2]).take(pa.array(window)).append_column(WRITER.names[2], writer)
+    pairs = pairs.append_column("pair", pa.array(np.arange(len(line))))
+    found = np.zeros(len(line), np.bool_)
+    found[pairs.join(writers, WRITER.names, join_type="left semi")["pair"].to_numpy()] = True
     return found
-
-
-def _codes(some: list[pa.ChunkedArray], others: list[pa.ChunkedArray]) -> tuple[IntArray, IntArray]:
-    """Rows of two tables as numbers that are equal where the texts of all columns are."""
-    count = len(some[0])
-    codes = np.zeros(count + len(others[0]), np.int64)
-    for one, other in zip(some, others, strict=True):
-        every = pa.chunked_array([*_chunks(one), *_chunks(other)], pa.string()).combine_chunks().dictionary_encode()
-        own = every.indices.to_numpy(zero_copy_only=False)
-        codes = np.unique(codes * (len(every.dictionary) + 1) + own, return_inverse=True)[1]
-    return codes[:count], codes[count:]
-
-
-def _chunks(column: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _ranks(windows: pa.Table) -> IntArray:
