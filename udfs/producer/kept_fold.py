@@ -61,6 +61,13 @@ class Told(NamedTuple):
     verdicts: list[pa.Table]
     counts: MinuteCounts
 
+    def as_one(self) -> Told:
+        """The same, what came part by part as one."""
+        held = joined(*self.held)
+        is_same = all(one is other for one, other in zip(self.held[1:], self.longest[1:], strict=True))
+        longest = held if is_same else joined(*self.longest)
+        return Told([held], [joined(*self.down)], [longest], [pa.concat_tables(self.verdicts)], self.counts)
+
 
 class Kept(NamedTuple):
     """A date's fold up to an instant ``until``, ms of the date.
@@ -105,14 +112,8 @@ def kept_at(
     sent: pa.Table,
 ) -> bytes:
     """What is kept of a fold whose next part begins with ``until``."""
-    one = joined(*told.held)
-    is_same = all(one is other for one, other in zip(told.held[1:], told.longest[1:], strict=True))
-    told = told._replace(
-        held=[one],
-        down=[joined(*told.down)],
-        longest=[one if is_same else joined(*told.longest)],
-        verdicts=[pa.concat_tables(told.verdicts).combine_chunks()],
-    )
+    told = told.as_one()
+    told = told._replace(verdicts=[told.verdicts[0].combine_chunks()])
     begun = instants(sent["begin_at"], day.midnight_ms) < until
     gaps = [process.gaps for process in day.processes]
     belief = belief_of(day, routes, until)

@@ -22,7 +22,7 @@ from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
 from hindsight.udfs.producer.choice_surroundings import not_available
 from hindsight.udfs.producer.family_choices import family_verdict_rows
-from hindsight.udfs.producer.fault_fold import Stretches, joined, no_stretches
+from hindsight.udfs.producer.fault_fold import no_stretches
 from hindsight.udfs.producer.fleet_fold import Share, share_of
 from hindsight.udfs.producer.found_gaps import (
     TRACES,
@@ -48,7 +48,7 @@ from hindsight.udfs.producer.minute_counts import NO_MINUTES, MinuteCounts, Tall
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of
 from hindsight.udfs.producer.producer_fold import END, State, first_state, fold
-from hindsight.udfs.producer.producer_lives import Past, Process, Producer, Settings, activity_of, processes_of
+from hindsight.udfs.producer.producer_lives import Past, Producer, Settings, processes_of
 from hindsight.udfs.producer.producer_releases import (
     Asked,
     contradicted,
@@ -174,12 +174,11 @@ def fold_date(date: Date, options: Options) -> Rows:
     past = past._replace(gaps=_gaps(looked[END], date))
     routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
     attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
-    built = _processes_of(date, facts, past, options)
-    recorded = built(None)
+    recorded = _day_of(date, facts, past, options)
     weighing = Weighing(date.weighed, date.weigh_at)
     asked = Asked(attempts, facts, routes, ladders_of(options.ladder), tolerance_ms, weighing)
     releases = unknown_releases(recorded, asked)
-    day = with_inferred(recorded, releases.inferred, built)
+    day = with_inferred(recorded, facts, releases.inferred)
     items, at_most = items_of(date.items, day)
     day = day.with_items(items.item)
     if kept is not None:
@@ -193,19 +192,20 @@ def fold_date(date: Date, options: Options) -> Rows:
         options,
         first_state(day, items, at_most),
     )
-    state, (held, down, longest, verdicts, counts), sent = walked.state, walked.told, walked.sent
-    judged = pa.concat_tables(
-        [*verdicts, family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms)]
-    )
+    (held,), (down,), (longest,), (judged,), counts = walked.told.as_one()
+    state, sent = walked.state, walked.sent
+    of_families = family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms)
+    judged = pa.concat_tables([judged, of_families])
     struck = _impossible(day, judged)
-    avoided = not_available(joined(*held), joined(*down), day)
-    changes = changed_settings(day, struck, avoided, (table for table, _ in date.slices()))
+    changes = changed_settings(day, struck, not_available(held, down, day), attempts())
     judged = explained(judged, struck, changes)
-    every, day = _windows(with_changes(day, changes), held, down, longest, state, date.ends, tolerance_ms)
+    day = with_changes(day, changes)
+    doubts = doubts_of(day, held, longest, state.doubted, state.others, tolerance_ms=tolerance_ms)
+    every, day = window_rows(day, held, down, doubts, date.ends), with_doubts(day, doubts)
     observed = _observed(day, every, judged, counts)
     minutes = held_minutes(observed.held, day.brokers)
-    every_part = chain([date.beside], (table for table, _ in date.slices()))
-    calls = send_call_rows(recorded, sent.with_all(every_part), tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
+    every_part = sent.with_all(chain([date.beside], attempts()))
+    calls = send_call_rows(recorded, every_part, tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
     doubted = _doubted(day, struck, calls)
     apart = set_apart(day, doubted, sent.unnumbered(), looked[END].clocks)
     if kept is not None and apart:
@@ -220,9 +220,7 @@ def fold_date(date: Date, options: Options) -> Rows:
         calls,
         pa.concat_tables([releases.rows, differ.rows]),
         share,
-        observed._replace(
-            isolating=share.isolating, releases=_with_process(differ.rows, day, _places(day), ("begin_at",))
-        ),
+        observed._replace(isolating=share.isolating, releases=_with_process(differ.rows, day, "begin_at")),
         counts.chosen,
         {} if apart else walked.kept,
         apart,
@@ -249,15 +247,15 @@ def _walked(
     state: State,
 ) -> _Walked:
     """The date part by part; ``state``: with which it begins."""
-    nothing = [no_stretches(np.zeros(0, np.int64))]
-    told, sent = Told(nothing, nothing, nothing, [VERDICT.empty_table()], MinuteCounts()), SendParts()
-    since = 0
-    if date.kept is not None:
-        state, told, since = date.kept.state, date.kept.told, date.kept.until
+    none, sent = no_stretches(np.zeros(0, np.int64)), SendParts()
+    told = Told([none], [none], [none], [VERDICT.empty_table()], MinuteCounts())
+    if date.kept is None:
+        sent.add(date.beside)
+    else:
+        state, told = date.kept.state, date.kept.told.as_one()
         judge.removals = dict(date.kept.removals)
         sent.add(date.kept.sent)
-    sent.add(date.beside if date.kept is None else begun_from(date.beside, since, date.midnight_ms))
-    told = told._replace(held=[*told.held], down=[*told.down], longest=[*told.longest], verdicts=[*told.verdicts])
+        sent.add(begun_from(date.beside, date.kept.until, date.midnight_ms))
     kept: dict[int, bytes] = {}
     tolerance_ms, slow_ms = options.clock_tolerance_ms, options.limits.fault_off_slow_ms
     for table, until in date.slices():
@@ -303,24 +301,6 @@ def _gaps(looked: Looked, date: Date) -> dict[Producer, list[Gap]]:
     return gaps
 
 
-def _windows(
-    day: Day,
-    held: Sequence[Stretches],
-    down: Sequence[Stretches],
-    longest: Sequence[Stretches],
-    state: State,
-    ends: Ends,
-    tolerance_ms: int,
-) -> tuple[pa.Table, Day]:
-    """Rows of the windows, and the date with its processes as certain as these leave them."""
-    own = joined(*held)
-    same = all(one is other for one, other in zip(held[1:], longest[1:], strict=True))
-    doubts = doubts_of(
-        day, own, own if same else joined(*longest), state.doubted, state.others, tolerance_ms=tolerance_ms
-    )
-    return window_rows(day, own, joined(*down), doubts, ends), with_doubts(day, doubts)
-
-
 def findings_of_date(
     date: Date, observed: Observed, chosen: Tally, fleet: Fleet, options: Options, known: KnownSends = NOTHING_KNOWN
 ) -> tuple[pa.Table, KnownSends]:
@@ -337,68 +317,43 @@ def findings_of_date(
     return findings_of(observed._replace(sends_after=sends.sends_after(watched)), fleet, limits), sends
 
 
-def _processes_of(date: Date, facts: pa.Table, past: Past, options: Options) -> Callable[[list[Process] | None], Day]:
-    """The date with its processes, or with others at the same places."""
-    active = facts.filter(pc.greater(facts["attempts"], 0))
-    processes, places = processes_of(
-        activity_of(_by_process(active, date.midnight_ms)),
-        past,
-        date.midnight_ms,
-        Settings(date.cluster, options.carry_days, options.override, options.supposed),
+def _day_of(date: Date, facts: pa.Table, past: Past, options: Options) -> Day:
+    """The date with its processes, as far as their rules are recorded."""
+    active = _by_process(facts.filter(pc.greater(facts["attempts"], 0)), date.midnight_ms)
+    settings = Settings(date.cluster, options.carry_days, options.override, options.supposed)
+    processes, places = processes_of(active, past, date.midnight_ms, settings)
+    return day_of(
+        facts,
+        processes,
+        places,
+        cluster=date.cluster,
+        midnight_ms=date.midnight_ms,
+        cuts=past.cuts(date.midnight_ms),
+        more_brokers=date.items["broker_name"].to_pylist(),
     )
-
-    def built(others: list[Process] | None) -> Day:
-        return day_of(
-            facts,
-            processes if others is None else others,
-            places,
-            cluster=date.cluster,
-            midnight_ms=date.midnight_ms,
-            cuts=past.cuts(date.midnight_ms),
-            more_brokers=date.items["broker_name"].to_pylist(),
-        )
-
-    return built
 
 
 def _observed(day: Day, windows: pa.Table, verdicts: pa.Table, counts: MinuteCounts) -> Observed:
-    places = _places(day)
-    own = _with_process(windows, day, places, ("window_start", "window_end", "opened_at", "last_attempt_at"))
-    return Observed(
-        day,
-        own,
-        held_of(own),
-        NO_MINUTES,
-        day.topics_of(),
-        counts.slow,
-        counts.answered,
-        _impossible(day, verdicts),
-        {},
-    )
-
-
-def _places(day: Day) -> dict[tuple[str, str, int | None], int]:
-    return {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
+    own = _with_process(windows, day, "window_start", "window_end", "opened_at", "last_attempt_at")
+    impossible = _impossible(day, verdicts)
+    return Observed(day, own, held_of(own), NO_MINUTES, day.topics_of(), counts.slow, counts.answered, impossible, {})
 
 
 def _impossible(day: Day, verdicts: pa.Table) -> list[dict[str, Any]]:
     """The verdicts that say so, in order."""
-    impossible = verdicts.filter(pc.equal(verdicts["verdict"], "impossible"))
-    return _with_process(impossible, day, _places(day), ("begin_at",))
+    return _with_process(verdicts.filter(pc.equal(verdicts["verdict"], "impossible")), day, "begin_at")
 
 
 def _doubted(day: Day, impossible: Sequence[Mapping[str, Any]], calls: pa.Table) -> list[int]:
     """The process of each choice that is impossible, and of each retry that is not allowed."""
-    wrong = calls.filter(pc.equal(calls["retry_verdict"], "not_allowed")).select(
-        ["producer_group", "client_id", "started_at"]
-    )
-    return [row["process"] for row in (*impossible, *_with_process(wrong, day, _places(day), ()))]
+    wrong = calls.filter(pc.equal(calls["retry_verdict"], "not_allowed"))
+    wrong = wrong.select(["producer_group", "client_id", "started_at"])
+    return [row["process"] for row in (*impossible, *_with_process(wrong, day))]
 
 
-def _with_process(
-    table: pa.Table, day: Day, places: Mapping[tuple[str, str, int | None], int], names: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Rows with the place of their process, instants in ms of the date."""
+def _with_process(table: pa.Table, day: Day, *names: str) -> list[dict[str, Any]]:
+    """Rows with the place of their process, these instants of them in ms of the date."""
+    places = {(*p.producer, p.life.started_ms): place for place, p in enumerate(day.processes)}
     rows = []
     for row in with_epoch_ms(table, "started_at", *names):
         process = places[row["producer_group"], row["client_id"], row["started_at"]]

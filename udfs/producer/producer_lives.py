@@ -245,19 +245,22 @@ class _Days:
 
 
 def processes_of(
-    activity: Mapping[Producer, Mapping[int, Activity]], past: Past, midnight_ms: int, settings: Settings
+    facts: Iterable[Mapping[str, Any]], past: Past, midnight_ms: int, settings: Settings
 ) -> tuple[list[Process], dict[tuple[Producer, int], int]]:
     """The processes alive on the date, and by producer and segment of its time the place of its process.
 
     Args:
-        activity: by producer and segment (``segments_of``, by the cuts of ``past``), attempts begun on the date.
+        facts: rows of ``attempt_facts.FACTS`` with attempts, instants in epoch ms, segments by the cuts of ``past``.
     """
     found: list[Process] = []
     places: dict[tuple[Producer, int], int] = {}
     cuts = past.cuts(midnight_ms)
-    for producer in sorted({*activity, *past.starts, *past.handed_over}):
+    of_producers: dict[Producer, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in facts:
+        of_producers[row["producer_group"], row["client_id"]].append(row)
+    for producer in sorted({*of_producers, *past.starts, *past.handed_over}):
         days = _Days(producer, past, midnight_ms, settings)
-        own = activity.get(producer, {})
+        own = of_producers.get(producer, [])
         if own:
             days.with_silence()
         begins = [None, *(at + midnight_ms for at in cuts.get(producer, (0,)))]
@@ -275,50 +278,24 @@ def processes_of(
     return found, places
 
 
-def _by_life(own: Mapping[int, Activity], days: _Days, begins: Sequence[int | None]) -> dict[Life, Activity]:
-    found: dict[Life, list[Activity]] = defaultdict(list)
-    for segment, does in sorted(own.items()):
-        found[days.life_at(begins[segment])].append(does)
-    return {life: merged_activity(parts) for life, parts in found.items()}
+def _by_life(facts: Iterable[Mapping[str, Any]], days: _Days, begins: Sequence[int | None]) -> dict[Life, Activity]:
+    found: dict[Life, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in facts:
+        found[days.life_at(begins[row["segment"]])].append(row)
+    return {life: _activity(rows) for life, rows in found.items()}
 
 
-def merged_activity(parts: Sequence[Activity]) -> Activity:
-    """The activity of several segments, in their order, as one; what lines say last counts."""
-    says = Recorded()
-    for part in parts:
-        says = part.says.or_else(says)
+def _activity(facts: Sequence[Mapping[str, Any]]) -> Activity:
+    """What a process did; of what its lines say the last counts."""
+    said = ((row["last_begin"], row["client_version"]) for row in facts if row["client_version"] is not None)
+    on, off = (max((r[name] for r in facts if r[name] is not None), default=None) for name in ("said_on", "said_off"))
+    switch = None if on is None and off is None else off is None or (on is not None and on > off)
+    hidden = (row for row in facts if row["unseen_since"] is not None)
     return Activity(
-        sum(part.attempts for part in parts),
-        max(part.last_attempt_ms for part in parts),
-        any(part.partly_seen for part in parts),
-        tuple(sorted({source for part in parts for source in part.sources})),
-        says,
-        merged_gaps(gap for part in parts for gap in part.gaps),
+        sum(row["attempts"] for row in facts),
+        max(row["last_at"] for row in facts),
+        any(row["partly_seen"] for row in facts),
+        tuple(sorted({row["source"] for row in facts if row["source"] is not None})),
+        Recorded(max(said, default=(0, None))[1], switch),
+        merged_gaps(Gap(row["unseen_since"], row["unseen_until"], UNSEEN_RETRIES) for row in hidden),
     )
-
-
-def activity_of(rows: Sequence[Mapping[str, Any]]) -> dict[Producer, dict[int, Activity]]:
-    """What each producer did, by segment of its time; ``rows``: of ``attempt_facts.FACTS``, instants in epoch ms."""
-    by_segment: dict[tuple[Producer, int], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row["attempts"]:
-            by_segment[(row["producer_group"], row["client_id"]), row["segment"]].append(row)
-    found: dict[Producer, dict[int, Activity]] = defaultdict(dict)
-    for (producer, segment), own in by_segment.items():
-        said = [row for row in own if row["client_version"] is not None]
-        version = max(((row["last_begin"], row["client_version"]) for row in said), default=(0, None))[1]
-        on, off = (max((r[name] for r in own if r[name] is not None), default=None) for name in ("said_on", "said_off"))
-        switch = None if on is None and off is None else off is None or (on is not None and on > off)
-        found[producer][segment] = Activity(
-            sum(row["attempts"] for row in own),
-            max(row["last_at"] for row in own),
-            any(row["partly_seen"] for row in own),
-            tuple(sorted({row["source"] for row in own if row["source"] is not None})),
-            Recorded(version, switch),
-            merged_gaps(
-                Gap(row["unseen_since"], row["unseen_until"], UNSEEN_RETRIES)
-                for row in own
-                if row["unseen_since"] is not None
-            ),
-        )
-    return found

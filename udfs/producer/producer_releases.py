@@ -39,7 +39,7 @@ from hindsight.udfs.producer.release_turns import (
     sample_of,
 )
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
-from hindsight.udfs.producer.replayed_day import Day, day_of
+from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import SETTINGS_CHANGED
 from hindsight.udfs.producer.weighed_samples import Samples, Weighing
 from hindsight.udfs.release_profiles import PROFILES
@@ -220,15 +220,8 @@ def _under(looked: Looked, candidate: Candidate, processes: Sequence[int]) -> Da
     own = [day.processes[process] for process in processes]
     place_of = {process: place for place, process in enumerate(processes)}
     places = {key: place_of[process] for key, process in day.places.items() if process in place_of}
-    return day_of(
-        looked.facts,
-        [process._replace(rules=candidate.rules(process.rules.settings)) for process in own],
-        places,
-        cluster=day.cluster,
-        midnight_ms=day.midnight_ms,
-        cuts=day.cuts,
-        more_brokers=day.brokers,
-    )
+    setups = [process._replace(rules=candidate.rules(process.rules.settings)) for process in own]
+    return day.of_processes(looked.facts, setups, places)
 
 
 INFERRED = "inferred"
@@ -335,15 +328,15 @@ def _untold(day: Day, place: int, own: tuple[Candidate, ...], is_whole: bool) ->
     )
 
 
-def with_inferred(day: Day, inferred: Mapping[int, Rules], rebuilt: Callable[[list[Any]], Day]) -> Day:
-    """The date with these rules; ``rebuilt``: the date with other processes at the same places."""
+def with_inferred(day: Day, facts: pa.Table, inferred: Mapping[int, Rules]) -> Day:
+    """The date with these rules; ``facts``: of it."""
     if not inferred:
         return day
     processes = [
         process._replace(rules=inferred[place], certainty=INFERRED) if place in inferred else process
         for place, process in enumerate(day.processes)
     ]
-    return rebuilt(processes)
+    return day.of_processes(facts, processes)
 
 
 def contradicted(day: Day, doubted: Iterable[int]) -> list[int]:

@@ -85,6 +85,20 @@ class Day(NamedTuple):
         """The same, with brokers that the processes know by these items of the dates before."""
         return self._replace(known=np.union1d(self.known, item))
 
+    def of_processes(
+        self, facts: pa.Table, processes: list[Process], places: dict[tuple[Producer, int], int] | None = None
+    ) -> Day:
+        """The date with other processes; ``facts``: of it, ``places``: None: they stand where these do."""
+        return day_of(
+            facts,
+            processes,
+            self.places if places is None else places,
+            cluster=self.cluster,
+            midnight_ms=self.midnight_ms,
+            cuts=self.cuts,
+            more_brokers=self.brokers,
+        )
+
     def topics_of(self) -> dict[int, frozenset[str]]:
         """The topics that each process sent to, by its place."""
         found: dict[int, set[str]] = defaultdict(set)
