@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from hindsight.schemas import PRODUCER_INSTANCE, SEND_ATTEMPT, TOPIC_ROUTE
-from hindsight.udfs.producer.producer_date import Options, sliced
-from tests.producer_dates import History, fold_dates, in_one
+from hindsight.udfs.producer.producer_date import Options
+from tests.producer_dates import History, fold_dates, in_one, sliced
 
 TABLES_OF_FOLD = {
     "producer_replay": "replay",

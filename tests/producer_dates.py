@@ -6,11 +6,12 @@ before it closed with. A date without records is folded too while windows last i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.producer.attempt_columns import (
@@ -21,6 +22,7 @@ from hindsight.udfs.producer.attempt_columns import (
     sends_that_lack,
     with_last_brokers,
 )
+from hindsight.udfs.producer.attempt_updates import told_on_date
 from hindsight.udfs.producer.fleet_fold import fleet_of, fleet_rows
 from hindsight.udfs.producer.producer_date import (
     Before,
@@ -31,9 +33,9 @@ from hindsight.udfs.producer.producer_date import (
     Span,
     findings_of_date,
     folded,
-    sliced,
 )
 from hindsight.udfs.producer.producer_findings import findings_of_fleet
+from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.producer_rows import ITEM_STATE, REPLAY, Ends
 from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
 from hindsight.udfs.producer.send_calls import beside
@@ -71,6 +73,16 @@ class Tables(NamedTuple):
     releases: pa.Table
     fleet: pa.Table
     findings: pa.Table
+
+
+def sliced(table: pa.Table, midnight_ms: int, edges: Sequence[int]) -> Iterator[Slice]:
+    """Attempts with an instant on the date, cut at these instants, ms of the date, in order."""
+    a = attempts_of(table, midnight_ms)
+    counts = a.on_date.copy()
+    counts[told_on_date(a, np.flatnonzero(~counts))] = True
+    part = np.searchsorted(np.asarray(edges, np.int64), a.first_instant(), side="right")
+    for number, until in enumerate([*edges, END]):
+        yield table.filter(pa.array(counts & (part == number))), until
 
 
 def in_one(table: pa.Table, midnight_ms: int) -> Iterable[Slice]:

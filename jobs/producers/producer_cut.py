@@ -40,7 +40,7 @@ from hindsight.udfs.producer.attempt_columns import (
     with_last_brokers,
 )
 from hindsight.udfs.producer.attempt_facts import NEEDED, nearest_attempts, nearest_of
-from hindsight.udfs.producer.attempt_updates import calls_of
+from hindsight.udfs.producer.attempt_updates import told_on_date
 from hindsight.udfs.producer.producer_date import Slice
 from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, entries_of
@@ -171,9 +171,7 @@ def _told_on_date(a: Attempts) -> BoolArray:
     """Which attempts have an instant on the date at which they begin, or tell the fault table."""
     counts = a.on_date.copy()
     near = np.flatnonzero(~counts & (a.last_instant() >= 0) & (a.first_instant() < DAY_MS))
-    if len(near):
-        calls = calls_of(attempts_of(a.table.take(pa.array(near)), a.midnight_ms))
-        counts[near[calls.row[(calls.at >= 0) & (calls.at < DAY_MS)]]] = True
+    counts[told_on_date(a, near)] = True
     return counts
 
 

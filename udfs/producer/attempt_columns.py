@@ -6,7 +6,7 @@ is folded, so it is negative on the date before it. ``NEVER`` stands for an inst
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +86,11 @@ class Attempts(NamedTuple):
         """A text column as codes."""
         return texts(self.table[name])
 
+    def strings(self, rows: IntArray, *names: str) -> dict[str, pa.ChunkedArray]:
+        """Text columns of these rows, plain."""
+        own = self.table.select(list(names)).take(pa.array(rows))
+        return {name: own[name].cast(pa.string()) for name in names}
+
     def flags(self, name: str) -> BoolArray:
         """Where a column of booleans is true; null is not."""
         found: BoolArray = _values(pc.fill_null(self.table[name], False))
@@ -128,6 +133,13 @@ def compact(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
     occurs = np.zeros(size, dtype=np.bool_)
     occurs[codes] = True
     return (np.cumsum(occurs) - 1)[codes], np.flatnonzero(occurs)
+
+
+def order_of(columns: Mapping[str, Any]) -> IntArray:
+    """The places of rows in the order of these columns, nulls first."""
+    order = pc.sort_indices(pa.table(dict(columns)), sort_keys=[(name, "ascending", "at_start") for name in columns])
+    places: IntArray = order.to_numpy()
+    return places
 
 
 def spread(counts: IntArray) -> tuple[IntArray, IntArray]:

@@ -17,15 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import (
-    DAY_MS,
     NEVER,
     Attempts,
     Producers,
-    attempts_of,
     compact,
     producers_of,
 )
-from hindsight.udfs.producer.attempt_updates import calls_of
+from hindsight.udfs.producer.attempt_updates import told_on_date
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 # Per producer, the instants at which a process may begin: ms of the date, in order; its midnight, 0, is always one.
@@ -147,10 +145,7 @@ def _where(values: IntArray, there: BoolArray) -> pa.Array:
 def _updated(a: Attempts, uses: BoolArray) -> BoolArray:
     """Which attempts told the fault table on the date, of those that are no uses of their broker on it."""
     told = np.zeros(len(a.begin), np.bool_)
-    others = np.flatnonzero(~uses)
-    if len(others):
-        calls = calls_of(attempts_of(a.table.take(pa.array(others)), a.midnight_ms))
-        told[others[calls.row[(calls.at >= 0) & (calls.at < DAY_MS)]]] = True
+    told[told_on_date(a, np.flatnonzero(~uses))] = True
     return told
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from hindsight.udfs.not_available_duration import compute_not_available_duration
-from hindsight.udfs.producer.attempt_columns import NEVER, ONEWAY, SYNC, Attempts, Texts
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, ONEWAY, SYNC, Attempts, Texts, attempts_of
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
@@ -100,6 +101,15 @@ def calls_of(a: Attempts) -> Calls:
     # Whether there is an update at all is the same in every release.
     silent = [o.told(PROFILES["P40"], detector_enabled=False) is None for o in outcomes]
     return calls.taken(~np.array([*silent, False], dtype=np.bool_)[outcome]) if any(silent) else calls
+
+
+def told_on_date(a: Attempts, rows: IntArray) -> IntArray:
+    """Those of these attempts that told the fault table on the date; one may come twice."""
+    if not len(rows):
+        return rows
+    calls = calls_of(attempts_of(a.table.take(pa.array(rows)), a.midnight_ms))
+    told: IntArray = rows[calls.row[(calls.at >= 0) & (calls.at < DAY_MS)]]
+    return told
 
 
 def _outcomes(

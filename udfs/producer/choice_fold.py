@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from hindsight.udfs.fault_tolerance import FaultItem
 from hindsight.udfs.producer.attempt_columns import NEVER
@@ -252,10 +251,8 @@ class _Columns:
     def __init__(self, rows: IntArray, pairs: Pairs, around: Around, day: Day, tolerance_ms: int) -> None:
         self._day, self._around, self._midnight = day, around, day.midnight_ms
         a, u = around.attempts, around.updates
-        of_choices = a.table.select(["last_broker_name", "topic", "thread", "msg_id"]).take(pa.array(rows))
-        self.last, self.topics, self.threads, self.msg_ids = (
-            c.cast(pa.string()).to_pylist() for c in of_choices.columns
-        )
+        texts = a.strings(rows, "last_broker_name", "topic", "thread", "msg_id").values()
+        self.last, self.topics, self.threads, self.msg_ids = (column.to_pylist() for column in texts)
         self.attempts = np.maximum(a.attempt[rows], 0).tolist()
         self.begins, self.brokers = a.begin[rows].tolist(), around.broker[rows].tolist()
         told = zip(self.brokers, self.last, self.begins, strict=True)
@@ -283,13 +280,12 @@ class _Columns:
         self._kinds = np.where(several, _SEVERAL, ((place * 3 + how) * 6 + state) * _KINDS).tolist()
         self.listings, self.bits = how.tolist(), list(map(bit_of, self.places))
         near = _places_within(*pairs.near)
-        whose = a.table.select(["thread", "msg_id"]).take(pa.array(around.row[near]))
         facts = (
             u.at[near], a.begin[around.row[near]], np.maximum(a.attempt[around.row[near]], 0), around.phase[near],
             u.latency[near], u.isolation[near], u.reachable[near],
         )  # fmt: skip
-        texts = (column.cast(pa.string()).to_pylist() for column in whose.columns)
-        rows_of_near = zip(*texts, *(each.tolist() for each in facts), strict=True)
+        whose = (column.to_pylist() for column in a.strings(around.row[near], "thread", "msg_id").values())
+        rows_of_near = zip(*whose, *(each.tolist() for each in facts), strict=True)
         self._updates = dict(zip(near.tolist(), rows_of_near, strict=True))
 
     def kind(self, pair: int, removals: Removals) -> tuple[int, Rank | None]:

@@ -13,10 +13,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, spread
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, order_of, spread
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
 from hindsight.udfs.producer.fault_fold import Items, Stretches, Updates, joined, taken
 from hindsight.udfs.producer.replayed_day import LAST_BROKER_RULES, Day
@@ -228,8 +227,7 @@ def not_available(held: Stretches, down: Stretches, day: Day) -> Stretches:
 
 def _is_again(a: Attempts, rows: IntArray) -> BoolArray:
     """Where an attempt went to the same broker as the one before it."""
-    pair = a.table.select(["last_broker_name", "broker_name"]).take(pa.array(rows))
-    last, broker = (pair[name].cast(pa.string()) for name in pair.column_names)
+    last, broker = a.strings(rows, "last_broker_name", "broker_name").values()
     return np.asarray(pc.fill_null(pc.equal(last, broker), False))
 
 
@@ -257,13 +255,5 @@ def _is_held(held: Stretches, item: IntArray, begin: IntArray, tolerance_ms: int
 
 def _in_order(a: Attempts, rows: IntArray) -> IntArray:
     """By begin; of one instant by thread, message and attempt."""
-    keys = a.table.select(["thread", "msg_id"]).take(pa.array(rows))
-    columns = {
-        "begin": pa.array(a.begin[rows]),
-        **{name: keys[name].cast(pa.string()) for name in keys.column_names},
-        "attempt": pa.array(a.attempt[rows]),
-    }
-    sorted_by = [(name, "ascending", "at_start") for name in columns]
-    order = pc.sort_indices(pa.table(columns), sort_keys=sorted_by)
-    found: IntArray = rows[order.to_numpy()]
-    return found
+    texts = a.strings(rows, "thread", "msg_id")
+    return rows[order_of({"begin": a.begin[rows], **texts, "attempt": a.attempt[rows]})]

@@ -124,6 +124,15 @@ def joined(*parts: _Columns) -> _Columns:
     return type(parts[0])(*(joined(*c) if isinstance(c[0], tuple) else np.concatenate(c) for c in columns))
 
 
+def within(since: IntArray, until: IntArray, at: IntArray) -> BoolArray:
+    """Whether each instant lies in a stretch; ``since`` and ``until`` of these: both in order."""
+    if not len(since):
+        return np.zeros(len(at), np.bool_)
+    place = np.searchsorted(since, at, side="right") - 1
+    found: BoolArray = (place >= 0) & (at < until[np.maximum(place, 0)])
+    return found
+
+
 def no_stretches(item: IntArray) -> Stretches:
     """For each item: none."""
 

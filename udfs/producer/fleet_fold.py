@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.clients.client_kinds import ordered_queues
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, HeldMinutes, MinuteCounts, standing_of
 from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusals
 from hindsight.udfs.producer.producer_rows import FLEET_MINUTE, INSTANT
+from hindsight.udfs.producer.recorded_routes import Route
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
@@ -166,9 +166,6 @@ def _refusals(traffic: pa.Table) -> dict[tuple[str, int], Refusals]:
     return {(row["broker_name"], row["minute"]): Refusals(*(row[name] for name in Refusals._fields)) for row in rows}
 
 
-_PERM_WRITE = 2  # PermName.PERM_WRITE
-
-
 def writable_brokers(routes: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
     """By topic, brokers that a producer keeps of topic_route rows: perm has W, a master is there, queues to write to.
 
@@ -177,9 +174,7 @@ def writable_brokers(routes: Iterable[Mapping[str, Any]]) -> dict[str, frozenset
     """
     found: dict[str, set[str]] = defaultdict(set)
     for row in routes:
-        if row["order_topic_conf"]:
-            ordered = ordered_queues(row["order_topic_conf"]) or {}
-            found[row["topic"]].update(name for name, queues in ordered.items() if queues > 0)
-        elif row["perm"] & _PERM_WRITE and row["has_master"] and (row["write_queue_nums"] or 0) > 0:
-            found[row["topic"]].add(row["broker_name"])
+        route = Route.of([row])
+        entries = {name: route.entry(name) for name in route.brokers()} if route else {}
+        found[row["topic"]].update(name for name, entry in entries.items() if entry.is_listed())
     return {topic: frozenset(brokers) for topic, brokers in found.items()}

@@ -42,7 +42,7 @@ from hindsight.udfs.producer.attempt_columns import (
     texts,
 )
 from hindsight.udfs.producer.attempt_facts import MIDNIGHT_ALONE, Cuts
-from hindsight.udfs.producer.fault_fold import Stretches, taken
+from hindsight.udfs.producer.fault_fold import Stretches, taken, within
 from hindsight.udfs.producer.producer_lives import Producer
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import CLOCK_STEP, SETTINGS_CHANGED, TWO_PROCESSES, Gap, merged_gaps
@@ -214,8 +214,7 @@ def changed_settings(
 
 def _of_part(day: Day, table: pa.Table, first: Mapping[int, int], held: Stretches) -> Iterable[tuple[int, Tally]]:
     a = attempts_of(table, day.midnight_ms)
-    process = day.process_of(a)
-    broker, topic = a.texts("broker_name").in_order_of(day.brokers), a.texts("topic").in_order_of(day.topics)
+    process, broker, topic = day.codes_of(a)
     size = max(len(day.brokers), 1)
     for place, since in first.items():
         own = (process == place) & a.on_date & (a.begin >= since) & (a.attempt <= 0) & ~a.pinned & (broker >= 0)
@@ -241,10 +240,8 @@ def _brokers_of(day: Day, process: int, topic: int) -> IntArray:
 def _is_held(held: Stretches, item: int, at: IntArray) -> BoolArray:
     own = taken(held, held.item == item)
     order = np.argsort(own.since)
-    since, until = own.since[order], np.maximum.accumulate(np.minimum(own.until[order], DAY_MS))
-    place = np.searchsorted(since, at) - 1
-    found: BoolArray = (place >= 0) & (at < until[np.maximum(place, 0)]) if len(since) else np.zeros(len(at), np.bool_)
-    return found
+    # What begins in the very millisecond may have begun after it.
+    return within(own.since[order] + 1, np.maximum.accumulate(np.minimum(own.until[order], DAY_MS)), at)
 
 
 def with_changes(day: Day, changes: Mapping[int, int]) -> Day:

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
-from hindsight.udfs.producer.attempt_updates import calls_of
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
 from hindsight.udfs.producer.choice_surroundings import not_available
 from hindsight.udfs.producer.family_choices import family_verdict_rows
@@ -136,6 +135,10 @@ class Date(NamedTuple):
     weighed: bytes | None = None
     weigh_at: Sequence[int] = ()
 
+    def parts(self) -> Iterator[pa.Table]:
+        """The attempts of ``slices``."""
+        return (table for table, _ in self.slices())
+
 
 class Rows(NamedTuple):
     """Rows of the date's derived tables (``producer_tables``), and what the findings need of its producers.
@@ -173,12 +176,11 @@ def fold_date(date: Date, options: Options) -> Rows:
     facts = looked[END].facts
     past = past._replace(gaps=_gaps(looked[END], date))
     routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
-    attempts, retries = (lambda: (table for table, _ in date.slices())), retries_of(date.starts)
     recorded = _day_of(date, facts, past, options)
     weighing = Weighing(date.weighed, date.weigh_at)
-    asked = Asked(attempts, facts, routes, ladders_of(options.ladder), tolerance_ms, weighing)
-    releases = unknown_releases(recorded, asked)
-    day = with_inferred(recorded, facts, releases.inferred)
+    asked = Asked(date.parts, facts, routes, ladders_of(options.ladder), tolerance_ms, weighing)
+    releases, inferred = unknown_releases(recorded, asked)
+    day = with_inferred(recorded, facts, inferred)
     items, at_most = items_of(date.items, day)
     day = day.with_items(items.item)
     if kept is not None:
@@ -194,17 +196,18 @@ def fold_date(date: Date, options: Options) -> Rows:
     )
     (held,), (down,), (longest,), (judged,), counts = walked.told.as_one()
     state, sent = walked.state, walked.sent
-    of_families = family_verdict_rows(day, attempts, routes, retries, tolerance_ms=tolerance_ms)
+    retries = retries_of(date.starts)
+    of_families = family_verdict_rows(day, date.parts, routes, retries, tolerance_ms=tolerance_ms)
     judged = pa.concat_tables([judged, of_families])
     struck = _impossible(day, judged)
-    changes = changed_settings(day, struck, not_available(held, down, day), attempts())
+    changes = changed_settings(day, struck, not_available(held, down, day), date.parts())
     judged = explained(judged, struck, changes)
     day = with_changes(day, changes)
     doubts = doubts_of(day, held, longest, state.doubted, state.others, tolerance_ms=tolerance_ms)
     every, day = window_rows(day, held, down, doubts, date.ends), with_doubts(day, doubts)
     observed = _observed(day, every, judged, counts)
     minutes = held_minutes(observed.held, day.brokers)
-    every_part = sent.with_all(chain([date.beside], attempts()))
+    every_part = sent.with_all(chain([date.beside], date.parts()))
     calls = send_call_rows(recorded, every_part, tolerance_ms=tolerance_ms, is_last=date.ends.is_last)
     doubted = _doubted(day, struck, calls)
     apart = set_apart(day, doubted, sent.unnumbered(), looked[END].clocks)
@@ -218,9 +221,9 @@ def fold_date(date: Date, options: Options) -> Rows:
         every,
         judged,
         calls,
-        pa.concat_tables([releases.rows, differ.rows]),
+        pa.concat_tables([releases, differ]),
         share,
-        observed._replace(isolating=share.isolating, releases=_with_process(differ.rows, day, "begin_at")),
+        observed._replace(isolating=share.isolating, releases=_with_process(differ, day, "begin_at")),
         counts.chosen,
         {} if apart else walked.kept,
         apart,
@@ -295,7 +298,7 @@ def _gaps(looked: Looked, date: Date) -> dict[Producer, list[Gap]]:
     if date.kept is not None and looked.clocks.doubtful():
         raise CannotGoOnError
     gaps = overlaps_of(looked.traces, date.midnight_ms)
-    for producer, gap in looked.clocks.gaps(table for table, _ in date.slices()).items():
+    for producer, gap in looked.clocks.gaps(date.parts()).items():
         if producer not in gaps:  # numbers of two processes go back all the time
             gaps[producer] = [gap]
     return gaps
@@ -312,8 +315,7 @@ def findings_of_date(
     limits = options.limits
     watched = worth_watching(observed.held, chosen, fleet.queues, limits)
     routes = routes_of(date.routes, stale_s=options.route_stale_s, valid_s=options.route_valid_s)
-    parts = (table for table, _ in date.slices())
-    sends = known_sends(watched, known, parts, observed.day, fleet.queues, routes, limits)
+    sends = known_sends(watched, known, date.parts(), observed.day, fleet.queues, routes, limits)
     return findings_of(observed._replace(sends_after=sends.sends_after(watched)), fleet, limits), sends
 
 
@@ -360,17 +362,6 @@ def _with_process(table: pa.Table, day: Day, *names: str) -> list[dict[str, Any]
         ms = {name: None if row[name] is None else row[name] - day.midnight_ms for name in names}
         rows.append({**row, **ms, "process": process})
     return rows
-
-
-def sliced(table: pa.Table, midnight_ms: int, edges: Sequence[int]) -> Iterator[Slice]:
-    """Attempts with an instant on the date, cut at these instants, ms of the date, in order."""
-    a = attempts_of(table, midnight_ms)
-    counts = a.on_date.copy()
-    calls = calls_of(a)
-    counts[calls.row[(calls.at >= 0) & (calls.at < DAY_MS)]] = True
-    part = np.searchsorted(np.asarray(edges, np.int64), a.first_instant(), side="right")
-    for number, until in enumerate([*edges, END]):
-        yield table.filter(pa.array(counts & (part == number))), until
 
 
 def _by_process(facts: pa.Table, midnight_ms: int) -> list[Mapping[str, Any]]:

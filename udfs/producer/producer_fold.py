@@ -28,9 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, attempts_of
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, attempts_of, order_of
 from hindsight.udfs.producer.attempt_updates import Calls, calls_of, judged
 from hindsight.udfs.producer.choice_fold import ChoiceJudge, Verdict
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
@@ -100,7 +99,7 @@ class Part(NamedTuple):
 def first_state(day: Day, items: Items, longest: Items | None = None) -> State:
     """With what a date begins; ``items``: as the date before handed them over, ``longest``: as they are at most."""
     most = items if longest is None else longest
-    longer = np.flatnonzero(day.extend_only[items.item // max(len(day.brokers), 1)] & (most.start > items.start))
+    longer = np.flatnonzero(day.extends(items.item) & (most.start > items.start))
     starts = zip(items.item[longer].tolist(), most.start[longer].tolist(), strict=True)
     others = {item: (Other(0, None, start, LADDER_EDGE),) for item, start in starts}
     return State(None, 0, 0, items, items, most, np.full(len(day.uses), NEVER), (), {}, others)
@@ -119,15 +118,14 @@ def fold(
     """
     every = table if state.carried is None else pa.concat_tables([state.carried, table])
     a = attempts_of(every, day.midnight_ms)
-    process = day.process_of(a)
-    broker, topic = a.texts("broker_name").in_order_of(day.brokers), a.texts("topic").in_order_of(day.topics)
+    process, broker, topic = day.codes_of(a)
     judge_until = END if until == END else max(until - ROUTE_POLL_MS, state.judged_until)
     walk_until = END if until == END else max(judge_until - tolerance_ms, state.walked_until)
     chosen = (a.begin >= state.judged_until) & (a.begin < judge_until)
     every_call = _updates(a, process, broker, day, state.walked_until - tolerance_ms, tolerance_ms)
     others = _with_others(state.others, a, *every_call, day, tolerance_ms)
     calls, updates, longest = _from(state.walked_until, *every_call)
-    extend_only = day.extend_only[updates.item // max(len(day.brokers), 1)]
+    extend_only = day.extends(updates.item)
     ahead = walk(state.recorded, updates, extend_only)
     held = not_available(*lasting(day, ahead.held, ahead.down, ahead.items), day)
     choices = choices_of(a, process, broker, day, held, chosen, tolerance_ms=tolerance_ms)
@@ -186,7 +184,7 @@ def _with_others(
 ) -> dict[int, Sequence[Other]]:
     """What items may be otherwise: a rung that was just missed, two threads' updates in the other order."""
     found = {item: dict.fromkeys(own) for item, own in known.items()}
-    extends, at = day.extend_only[updates.item // max(len(day.brokers), 1)], updates.at
+    extends, at = day.extends(updates.item), updates.at
     for place in np.flatnonzero(extends & (longest > updates.duration)).tolist():
         other = Other(int(at[place]), None, int(at[place] + longest[place]), LADDER_EDGE)
         found.setdefault(int(updates.item[place]), {})[other] = None
@@ -257,17 +255,8 @@ def _total_order(a: Attempts, calls: Calls, item: IntArray) -> IntArray:
     tied = np.union1d(tied, tied + 1)
     own = order[tied]
     rows = calls.row[own]
-    texts = a.table.select(["thread", "msg_id"]).take(pa.array(rows))
-    columns = {
-        "key": pa.array(key[tied]),
-        "begin": pa.array(a.begin[rows]),
-        **{name: texts[name].cast(pa.string()) for name in texts.column_names},
-        "attempt": pa.array(a.attempt[rows]),
-        "phase": pa.array(calls.phase[own]),
-        "row": pa.array(rows),
-    }
-    sorted_by = [(name, "ascending", "at_start") for name in columns]
-    order[tied] = own[pc.sort_indices(pa.table(columns), sort_keys=sorted_by).to_numpy()]
+    by = {"key": key[tied], "begin": a.begin[rows], **a.strings(rows, "thread", "msg_id"), "attempt": a.attempt[rows]}
+    order[tied] = own[order_of({**by, "phase": calls.phase[own], "row": rows})]
     return order
 
 
@@ -346,7 +335,7 @@ def _with_gone(items: Items, updates: Updates, gone: Sequence[Removal], day: Day
     none, no, count = np.zeros(len(gone), np.int64), np.zeros(len(gone), np.bool_), len(updates.at)
     order = np.insert(np.arange(count), places, np.arange(count, count + len(gone)))
     every = taken(joined(updates, Updates(item, at, none, no, ~no, none, ~no)), order)
-    return walk(items, every, day.extend_only[every.item // max(len(day.brokers), 1)])
+    return walk(items, every, day.extends(every.item))
 
 
 def _is_ahead(a: Attempts, calls: Calls, judge_until: int, walk_until: int) -> BoolArray:

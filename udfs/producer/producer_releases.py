@@ -10,9 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import Attempts, attempts_of
+from hindsight.udfs.producer.attempt_columns import Attempts
 from hindsight.udfs.producer.attempt_updates import least_slow_ms
 from hindsight.udfs.producer.choice_surroundings import not_available
 from hindsight.udfs.producer.producer_lives import Process
@@ -30,7 +31,7 @@ from hindsight.udfs.producer.release_counted import (
 from hindsight.udfs.producer.release_turns import (
     NONE,
     STRIKES_MS,
-    AfterCode,
+    AfterCodes,
     Count,
     Looked,
     after_codes,
@@ -67,7 +68,7 @@ class Judged(NamedTuple):
 
 
 def judged_candidates(
-    candidates: Sequence[Candidate], evidence: Mapping[Candidate, Evidence], after: Mapping[int, AfterCode]
+    candidates: Sequence[Candidate], evidence: Mapping[Candidate, Evidence], after: AfterCodes
 ) -> list[Judged]:
     """What is said of each candidate of one process, by families that nothing tells apart."""
     found = []
@@ -79,9 +80,7 @@ def judged_candidates(
     return found
 
 
-def _judged(
-    candidate: Candidate, families: tuple[str, ...], evidence: Evidence | None, after: Mapping[int, AfterCode]
-) -> Judged:
+def _judged(candidate: Candidate, families: tuple[str, ...], evidence: Evidence | None, after: AfterCodes) -> Judged:
     if evidence is None:
         return Judged(candidate, families)
     codes, row = count_of(PROFILES[families[0]], after)
@@ -133,18 +132,10 @@ def _setup(judged: Judged) -> tuple[object, ...]:
 
 
 def release_rows(
-    day: Day, process: int, judged: Sequence[Judged], a: Attempts | None, looked_at: int, reason: str | None
+    day: Day, process: int, judged: Sequence[Judged], a: Attempts, looked_at: int, reason: str | None
 ) -> list[dict[str, Any]]:
     """Rows of producer_release on one process; ``looked_at``: how many of its attempts ``a`` counted."""
-    own = day.processes[process]
-    started = own.life.started_ms
-    who = {
-        "cluster": day.cluster,
-        "event_date": day.midnight_ms // 86_400_000,
-        "producer_group": own.producer[0],
-        "client_id": own.producer[1],
-        "started_at": None if started is None else started * 1000,
-    }
+    who, rules = day.key_of(process), day.processes[process].rules
     best = max((each.evidence.log_likelihood for each in judged if each.evidence), default=0.0)
     return [
         {
@@ -154,7 +145,7 @@ def release_rows(
             "latency_fault_enabled": each.candidate.latency_fault_enabled,
             "detector_enabled": each.candidate.detector_enabled,
             "state": REMAINS if each.ruled_out_by is None else RULED_OUT,
-            "recorded": _is_recorded(own.rules, each),
+            "recorded": _is_recorded(rules, each),
             "ruled_out_by": each.ruled_out_by,
             "against": each.told.against,
             "chances": each.told.chances,
@@ -179,8 +170,8 @@ def _is_recorded(rules: Rules, judged: Judged) -> bool:
     )
 
 
-def _first(day: Day, row: int | None, a: Attempts | None) -> dict[str, Any]:
-    if row is None or a is None:
+def _first(day: Day, row: int | None, a: Attempts) -> dict[str, Any]:
+    if row is None:
         return {"msg_id": None, "begin_at": None, "broker_name": None}
     told = a.table.slice(row, 1).select(["msg_id", "broker_name"]).to_pylist()[0]
     return {**told, "begin_at": (int(a.begin[row]) + day.midnight_ms) * 1000}
@@ -246,24 +237,22 @@ class Asked(NamedTuple):
     weighing: Weighing
 
 
-class Releases(NamedTuple):
-    """Rows of producer_release, and the rules of the processes (by place) of which they may be inferred."""
-
-    rows: pa.Table
-    inferred: Mapping[int, Rules]
+# Rows of producer_release, and the rules of the processes (by place) of which they may be inferred.
+Releases = tuple[pa.Table, Mapping[int, Rules]]
 
 
 def unknown_releases(day: Day, asked: Asked) -> Releases:
     """The processes whose release or switch is not recorded."""
-    known = {
-        place: process.rules.settings
-        for place, process in enumerate(day.processes)
-        if process.attempts and process.rules.verdict != "not_applicable" and _lacks(process.rules)
-    }
+    known = {}
+    for place, process in enumerate(day.processes):
+        rules = process.rules
+        is_told = rules.family is not None and rules.settings.latency_fault_enabled is not None
+        if process.attempts and rules.verdict != "not_applicable" and not is_told:
+            known[place] = rules.settings
     return _releases(day, asked, known)
 
 
-def contradicted_releases(day: Day, asked: Asked, places: Collection[int]) -> Releases:
+def contradicted_releases(day: Day, asked: Asked, places: Collection[int]) -> pa.Table:
     """Of these processes, whose release and switch are recorded, what they may have been instead."""
     own = {}
     for place in sorted(places):
@@ -275,11 +264,12 @@ def contradicted_releases(day: Day, asked: Asked, places: Collection[int]) -> Re
         for process in day.processes
     ]
     day = day._replace(processes=processes)
-    return Releases(_releases(day, asked, dict.fromkeys(own, Recorded()), own).rows, {})
+    rows, _ = _releases(day, asked, dict.fromkeys(own, Recorded()), own)
+    return rows
 
 
-def _lacks(rules: Rules) -> bool:
-    return rules.family is None or rules.settings.latency_fault_enabled is None
+# What candidates do not depend on.
+_OF_RETRIES = dict.fromkeys(("retry_times_sync", "retry_times_async", "retry_another_broker", "send_timeout_ms"))
 
 
 def _releases(
@@ -287,45 +277,30 @@ def _releases(
 ) -> Releases:
     """``recorded``: ladders that are candidates of one process alone."""
     candidates = {
-        place: candidates_of(_told(says), (*asked.ladders, *recorded.get(place, ()))) for place, says in known.items()
+        place: candidates_of(says._replace(**_OF_RETRIES), (*asked.ladders, *recorded.get(place, ())))
+        for place, says in known.items()
     }
     whole = {place: own for place, own in candidates.items() if _is_whole(day.processes[place])}
-    sample = sample_of(asked.tables, day, {place: slow_ms_of(own) for place, own in whole.items()}) if whole else None
-    if sample is None or not sample.table.num_rows:
-        rows = [row for place, own in candidates.items() for row in _untold(day, place, own, place in whole)]
-        return Releases(pa.Table.from_pylist(rows, schema=RELEASE), {})
-    a = attempts_of(sample.table, day.midnight_ms)
-    looked = looked_at(day, asked.facts, sample, a, asked.routes, asked.tolerance_ms)
+    sample = sample_of(asked.tables, day, {place: slow_ms_of(own) for place, own in whole.items()})
+    looked = looked_at(day, asked.facts, *sample, asked.routes, asked.tolerance_ms)
     evidence = evidence_of(looked, whole, asked.weighing)
     found: list[dict[str, Any]] = []
     inferred = {}
     for place, own in candidates.items():
-        if place not in looked.of_process:
-            found += _untold(day, place, own, place in whole)
-            continue
-        whose = looked.of_process[place].rows
-        judged = judged_candidates(own, evidence.get(place, {}), after_codes(a, whose))
-        found += release_rows(day, place, judged, a, len(whose), None)
-        rules = inferred_rules(known[place], judged, place in sample.cut)
+        process = looked.of_process.get(place)
+        reason = None if process else NOTHING_STRUCK if place in whole else PARTLY_SEEN
+        rows = process.rows if process else np.zeros(0, np.int64)
+        judged = judged_candidates(own, evidence.get(place, {}), after_codes(looked.attempts, rows))
+        found += release_rows(day, place, judged, looked.attempts, len(rows), reason)
+        rules = inferred_rules(known[place], judged, place in looked.cut)
         if rules is not None:
             inferred[place] = rules
-    return Releases(pa.Table.from_pylist(found, schema=RELEASE), inferred)
+    return pa.Table.from_pylist(found, schema=RELEASE), inferred
 
 
 def _is_whole(process: Process) -> bool:
     """Its record has all that its choices followed from."""
     return process.certainty != "partial" and all(gap.reason == SETTINGS_CHANGED for gap in process.gaps)
-
-
-def _told(says: Recorded) -> Recorded:
-    """What candidates depend on."""
-    return says._replace(retry_times_sync=None, retry_times_async=None, retry_another_broker=None, send_timeout_ms=None)
-
-
-def _untold(day: Day, place: int, own: tuple[Candidate, ...], is_whole: bool) -> list[dict[str, Any]]:
-    return release_rows(
-        day, place, judged_candidates(own, {}, {}), None, 0, NOTHING_STRUCK if is_whole else PARTLY_SEEN
-    )
 
 
 def with_inferred(day: Day, facts: pa.Table, inferred: Mapping[int, Rules]) -> Day:

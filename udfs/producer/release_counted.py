@@ -32,10 +32,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
-from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken
+from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken, within
 from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Looked, Reason, turns_of
 from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
-from hindsight.udfs.producer.weighed_samples import Folded
+from hindsight.udfs.producer.weighed_samples import Weighed
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
@@ -114,7 +114,7 @@ def candidates_of(known: Recorded, ladders: tuple[Ladder, ...]) -> tuple[Candida
     found = []
     if known.latency_fault_enabled is not False:
         for alike in _alike(families):
-            for ladder in _own(alike[0], known) or (_default(alike[0]), *ladders):
+            for ladder in _ladders_of(alike[0], known, ladders):
                 found += [_switched_on(alike, ladder, detects) for detects in _detectors(alike[0], known)]
     if not known.latency_fault_enabled:
         ids = tuple(family.id for family in families)
@@ -129,14 +129,10 @@ def _alike(families: Sequence[FaultProfile]) -> list[list[FaultProfile]]:
     return list(groups.values())
 
 
-def _default(family: FaultProfile) -> Ladder:
-    return Ladder(DEFAULT_LADDER, family.latency_max_ms, family.not_available_ms)
-
-
-def _own(family: FaultProfile, known: Recorded) -> tuple[Ladder, ...]:
-    """The ladder that is recorded, what it leaves out by default; one that is too short makes the client throw."""
+def _ladders_of(family: FaultProfile, known: Recorded, named: Sequence[Ladder]) -> Sequence[Ladder]:
+    """What is left out of a recorded ladder is the family's; one that is too short makes the client throw."""
     if known.latency_max_ms is None and known.not_available_ms is None:
-        return ()
+        return (Ladder(DEFAULT_LADDER, family.latency_max_ms, family.not_available_ms), *named)
     latency = family.latency_max_ms if known.latency_max_ms is None else known.latency_max_ms
     held = family.not_available_ms if known.not_available_ms is None else known.not_available_ms
     return (Ladder(RECORDED_LADDER, latency, held),)
@@ -212,7 +208,7 @@ class Counted:
     """One process under one candidate: its fold, counted."""
 
     def __init__(
-        self, looked: Looked, folded: Folded, held: Stretches, place: int, process: int, candidate: Candidate
+        self, looked: Looked, folded: Weighed, held: Stretches, place: int, process: int, candidate: Candidate
     ) -> None:
         self.looked, self.folded, self.candidate, self.place = looked, folded, candidate, place
         self.process = looked.of_process[process]
@@ -237,14 +233,14 @@ class Counted:
         """All that told against the candidate."""
         choices, in_window = self._choices()
         retries, again = self._retries()
-        turns = turns_of(self.process.series, self.process.uses, self._reasons(), self.looked.listed)
+        turns, late = turns_of(self.process.series, self.process.uses, self._reasons(), self.looked.listed)
         is_sure = not (self.candidate.latency_fault_enabled and self.candidate.profile.mutates_queue_list)
-        counts = {"choices": choices, "retries": retries, "turns": turns.laps if is_sure else NONE}
-        first = {"choices": in_window, "retries": again, "turns": turns.row}
+        counts = {"choices": choices, "retries": retries, "turns": turns if is_sure else NONE}
+        first = {"choices": in_window, "retries": again, "turns": late}
         return Evidence(
             counts,
             {name: row for name, row in first.items() if row is not None},
-            turns.laps,
+            turns,
             self._log_likelihood(),
             self._says(),
         )
@@ -288,9 +284,7 @@ class Counted:
 
     def _holding(self, broker: int, since: IntArray, until: IntArray) -> int:
         """How many attempts to the broker ended in a stretch, before its last moment."""
-        ends = self._ends(broker)
-        place = np.searchsorted(since, ends, side="right") - 1
-        return int(((place >= 0) & (ends + 2 * DEEP_MS < until[np.maximum(place, 0)])).sum())
+        return int(within(since, until - 2 * DEEP_MS, self._ends(broker)).sum())
 
     def _retries(self) -> tuple[Count, int | None]:
         """Retries to a broker that the candidate does not take, of all; and the first."""
@@ -323,12 +317,7 @@ class Counted:
         return total
 
     def _is_held(self, broker: int, at: IntArray) -> BoolArray:
-        since, until = self.held.get(broker, (_NONE, _NONE))
-        if not len(since):
-            return np.zeros(len(at), np.bool_)
-        place = np.searchsorted(since, at, side="right") - 1
-        found: BoolArray = (place >= 0) & (at < until[np.maximum(place, 0)])
-        return found
+        return within(*self.held.get(broker, (_NONE, _NONE)), at)
 
     def _says(self) -> tuple[object, ...]:
         """The switch, every stretch, and every verdict that is not consistent, in their order."""

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS, NEVER, SYNC, Attempts, attempts_of, sent_by
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS, NEVER, SYNC, Attempts, attempts_of, order_of, sent_by
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
@@ -53,10 +53,6 @@ class Count(NamedTuple):
 
     against: int
     chances: int
-
-    def plus(self, other: Count) -> Count:
-        """Both together."""
-        return Count(self.against + other.against, self.chances + other.chances)
 
     def rules_out(self) -> bool:
         """Whether misread chances do not explain it."""
@@ -82,15 +78,13 @@ _RETRIED = [frozenset(profile.retry_response_codes) for profile in PROFILES.valu
 _NOT_RETRIED_BY_ALL = sorted(frozenset.union(*_RETRIED) - frozenset.intersection(*_RETRIED))
 
 
-class AfterCode(NamedTuple):
-    """How SYNC sends of a process went on after a code: rows of attempts that were retried, and that ended theirs."""
-
-    retried: tuple[int, ...]
-    ended: tuple[int, ...]
+# By response code, how SYNC sends of a process went on after it: rows of attempts that were retried, and of those that
+# ended their sends.
+AfterCodes = Mapping[int, tuple[list[int], list[int]]]
 
 
-def after_codes(a: Attempts, rows: IntArray) -> dict[int, AfterCode]:
-    """By code; ``rows``: those of one process."""
+def after_codes(a: Attempts, rows: IntArray) -> AfterCodes:
+    """``rows``: those of one process."""
     code = a.table["response_code"].fill_null(0).to_numpy()
     own = rows[a.texts("mode").are(SYNC)[rows] & (a.attempt[rows] >= 0) & ~a.pinned[rows]]
     if not np.isin(code[own], _NOT_RETRIED_BY_ALL).any():
@@ -102,34 +96,28 @@ def after_codes(a: Attempts, rows: IntArray) -> dict[int, AfterCode]:
     begun = {msg_id: int(a.begin[attempts[0]]) for msg_id, attempts in sends.items() if 0 in attempts}
     most = max((max(attempts) for attempts in sends.values()), default=0)
     spent = max((int(a.begin[max(sends[m].values())]) - at for m, at in begun.items()), default=0)
-    found: dict[int, AfterCode] = {}
+    found: dict[int, tuple[list[int], list[int]]] = {}
     for msg_id, attempts in sends.items():
         for number, row in sorted(attempts.items()):
             if int(code[row]) not in _NOT_RETRIED_BY_ALL or msg_id not in begun:
                 continue
-            known = found.get(int(code[row]), AfterCode((), ()))
+            retried, ended = found.setdefault(int(code[row]), ([], []))
             if number + 1 in attempts:
-                known = known._replace(retried=(*known.retried, row))
+                retried.append(row)
             elif number < most and int(a.end[row]) - begun[msg_id] < spent:
-                known = known._replace(ended=(*known.ended, row))
-            found[int(code[row])] = known
+                ended.append(row)
     return found
 
 
-def count_of(family: FaultProfile, after: Mapping[int, AfterCode]) -> tuple[Count, int | None]:
+def count_of(family: FaultProfile, after: AfterCodes) -> tuple[Count, int | None]:
     """What tells against a family, of all sends that could; and the first such attempt."""
-    count = NONE
-    wrong: list[int] = []
-    for code, told in after.items():
-        if code in family.retry_response_codes:
-            against = told.ended
-        elif not family.retry_codes_configurable:
-            against = told.retried
-        else:
-            continue
-        count = count.plus(Count(len(against), len(told.retried) + len(told.ended)))
-        wrong += against
-    return count, min(wrong, default=None)
+    chances, wrong = 0, list[int]()
+    for code, (retried, ended) in after.items():
+        is_retried = code in family.retry_response_codes
+        if is_retried or not family.retry_codes_configurable:
+            chances += len(retried) + len(ended)
+            wrong += ended if is_retried else retried
+    return Count(len(wrong), chances), min(wrong, default=None)
 
 
 class Series(NamedTuple):
@@ -158,21 +146,16 @@ class Reason(NamedTuple):
     until: int
 
 
-class Turns(NamedTuple):
-    """Laps in which a broker had to come and did not, of how many; ``row``: the first attempt of the first of them."""
-
-    laps: Count
-    row: int | None
-
-
 # By topic and broker, when the process sent to it, in order.
 Uses = Mapping[tuple[str, int], IntArray]
 # Whether a topic's recorded routes list a broker at an instant, ms of the date; None: none is recorded.
 Listed = Callable[[str, int, int], bool | None]
 
 
-def turns_of(series: Sequence[Series], uses: Uses, reasons: Iterable[Reason], listed: Listed) -> Turns:
-    """How the brokers of these reasons came back."""
+def turns_of(
+    series: Sequence[Series], uses: Uses, reasons: Iterable[Reason], listed: Listed
+) -> tuple[Count, int | None]:
+    """Laps in which a broker had to come and did not, of how many; and the first attempt of the first of them."""
     ends: dict[tuple[int, int], int] = {}
     against, chances, first = 0, 0, None
     in_order = sorted(reasons, key=lambda r: (r.at, r.broker))
@@ -195,7 +178,7 @@ def turns_of(series: Sequence[Series], uses: Uses, reasons: Iterable[Reason], li
             if not (own.broker[place : last + 1] == reason.broker).any():
                 against += 1
                 first = int(own.row[place]) if first is None else first
-    return Turns(Count(against, chances), first)
+    return Count(against, chances), first
 
 
 def uses_of(topic: Sequence[str], broker: IntArray, begin: IntArray) -> Uses:
@@ -244,25 +227,13 @@ def series_of(
     return found
 
 
-class Sample(NamedTuple):
-    """The attempts that count, all that began on the date.
-
-    Attributes:
-        table: the rows, of each process in their order.
-        process: the place of each row's process.
-        cut: processes that made more of them.
-    """
-
-    table: pa.Table
-    process: IntArray
-    cut: frozenset[int]
-
-
-def sample_of(tables: Callable[[], Iterable[pa.Table]], day: Day, slow_ms: Mapping[int, int]) -> Sample:
-    """The attempts that count.
+def sample_of(
+    tables: Callable[[], Iterable[pa.Table]], day: Day, slow_ms: Mapping[int, int]
+) -> tuple[Attempts, frozenset[int]]:
+    """The attempts that count, of each process in their order, and the processes that made more of them.
 
     Args:
-        tables: gives the date's attempts part by part, in order; it is asked twice.
+        tables: gives the date's attempts part by part, in order; it is asked twice where some process is asked for.
         slow_ms: the processes that are asked for, by place, each with the least latency that some candidate holds a
             broker back for.
     """
@@ -271,21 +242,19 @@ def sample_of(tables: Callable[[], Iterable[pa.Table]], day: Day, slow_ms: Mappi
         limit[place] = ms
     names = [day.processes[place].producer for place in slow_ms]
     first = np.full(len(limit), _FAR)
-    for table in tables():
+    for table in tables() if slow_ms else ():
         a, process, own = _own(sent_by(table, names), day, limit)
         struck = own & _strikes(a, limit[process])
         np.minimum.at(first, process[struck], a.begin[struck])
     kept, cut = ATTEMPTS.empty_table(), set[int]()
-    if (first == _FAR).all():
-        return Sample(kept, np.zeros(0, np.int64), frozenset())
-    for every in tables():
+    for every in tables() if (first < _FAR).any() else ():
         table = sent_by(every, names)
         a, process, own = _own(table, day, limit)
         counts = own & (a.begin >= first[process])
         if counts.any():
             kept, more = _earliest(pa.concat_tables([kept, table.filter(pa.array(counts)).cast(ATTEMPTS)]), day)
             cut |= more
-    return Sample(kept, day.process_of(attempts_of(kept, day.midnight_ms)), frozenset(cut))
+    return attempts_of(kept, day.midnight_ms), frozenset(cut)
 
 
 def _own(table: pa.Table, day: Day, limit: IntArray) -> tuple[Attempts, IntArray, BoolArray]:
@@ -305,10 +274,8 @@ def _earliest(table: pa.Table, day: Day) -> tuple[pa.Table, set[int]]:
     """Of each process the first ``MOST`` rows by begin, thread, message and attempt; and which processes had more."""
     a = attempts_of(table, day.midnight_ms)
     process = day.process_of(a)
-    keys = {"process": pa.array(process), "begin": pa.array(a.begin)}
     texts = {name: table[name] for name in ("thread", "msg_id", "attempt")}
-    by = [(name, "ascending", "at_start") for name in (*keys, *texts)]
-    order = pc.sort_indices(pa.table({**keys, **texts}), sort_keys=by).to_numpy()
+    order = order_of({"process": process, "begin": a.begin, **texts})
     rank = np.arange(len(order)) - np.searchsorted(process[order], process[order], side="left")
     return table.take(pa.array(order[rank < MOST])), set(process[order][rank >= MOST].tolist())
 
@@ -354,13 +321,16 @@ class Looked(NamedTuple):
     """A sample as all candidates look at it.
 
     Attributes:
+        attempts, process: those that count, and the place of each one's process.
+        cut: processes that made more of them.
         routes: of the date.
     """
 
     day: Day
     facts: pa.Table
-    sample: Sample
     attempts: Attempts
+    process: IntArray
+    cut: frozenset[int]
     broker: IntArray
     strikes: BoolArray
     first: BoolArray
@@ -375,9 +345,10 @@ class Looked(NamedTuple):
 
 
 def looked_at(
-    day: Day, facts: pa.Table, sample: Sample, a: Attempts, routes: RecordedRoutes, tolerance_ms: int
+    day: Day, facts: pa.Table, a: Attempts, cut: frozenset[int], routes: RecordedRoutes, tolerance_ms: int
 ) -> Looked:
     """The sample with what does not depend on a candidate."""
+    process_of = day.process_of(a)
     broker = a.texts("broker_name").in_order_of(day.brokers)
     has_last = np.asarray(a.table["last_broker_name"].is_valid())
     outcome = a.texts("outcome")
@@ -386,8 +357,8 @@ def looked_at(
     texts = {name: a.table[name].cast(pa.string()).to_pylist() for name in ("topic", "thread")}
     queue = a.table["queue_id"].fill_null(0).to_numpy()
     topics, found = a.texts("topic").codes, {}
-    for process in np.unique(sample.process).tolist():
-        rows = np.flatnonzero((sample.process == process) & ~a.pinned)
+    for process in np.unique(process_of).tolist():
+        rows = np.flatnonzero((process_of == process) & ~a.pinned)
         own = {name: [values[row] for row in rows.tolist()] for name, values in texts.items()}
         series = series_of(a.begin[rows], broker[rows], own["topic"], own["thread"], ~first[rows], queue[rows])
         firsts = rows[first[rows]]
@@ -397,7 +368,8 @@ def looked_at(
         ]
         found[process] = Process(rows, series, uses_of(own["topic"], broker[rows], a.begin[rows]), chosen)
     strikes = ~outcome.are("SEND_OK", "SUBMITTED", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
-    return Looked(day, facts, sample, a, broker, strikes | (took >= STRIKES_MS), first, found, routes, tolerance_ms)
+    strikes |= took >= STRIKES_MS
+    return Looked(day, facts, a, process_of, cut, broker, strikes, first, found, routes, tolerance_ms)
 
 
 def _chosen(begin: IntArray, broker: IntArray, queue: IntArray) -> Chosen:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.clients.client_kinds import takes_turns
-from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, encoded, producers_of, texts
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, encoded, producers_of, texts
 from hindsight.udfs.producer.attempt_facts import Cuts, segments_of
 from hindsight.udfs.producer.producer_lives import Process, Producer
 from hindsight.udfs.release_profiles import FaultProfile
@@ -71,6 +71,17 @@ class Day(NamedTuple):
         ]
         return np.array(places, dtype=np.int64)[segments]
 
+    def key_of(self, process: int) -> dict[str, Any]:
+        """The columns by which rows of tables name a process of the date; instants in epoch microseconds."""
+        (group, client_id), started_ms = self.processes[process].producer, self.processes[process].life.started_ms
+        return {
+            "cluster": self.cluster,
+            "event_date": self.midnight_ms // DAY_MS,
+            "producer_group": group,
+            "client_id": client_id,
+            "started_at": None if started_ms is None else started_ms * 1000,
+        }
+
     def profile_of(self, process: int) -> FaultProfile:
         """The release of a process, with its ladders.
 
@@ -105,6 +116,15 @@ class Day(NamedTuple):
         for number in self.sent.tolist():
             found[number // len(self.topics)].add(self.topics[number % len(self.topics)])
         return {process: frozenset(topics) for process, topics in found.items()}
+
+    def codes_of(self, a: Attempts) -> tuple[IntArray, IntArray, IntArray]:
+        """The process of each attempt, its broker and its topic."""
+        broker, topic = a.texts("broker_name").in_order_of(self.brokers), a.texts("topic").in_order_of(self.topics)
+        return self.process_of(a), broker, topic
+
+    def extends(self, item: IntArray) -> BoolArray:
+        """Of which items windows are only lengthened."""
+        return self.extend_only[item // max(len(self.brokers), 1)]
 
     def item_of(self, process: IntArray, broker: IntArray) -> IntArray:
         """The number of an item."""

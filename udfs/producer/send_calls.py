@@ -189,13 +189,11 @@ def _row(day: Day, send: Sequence[Sent], tolerance_ms: int, is_last: bool) -> di
     every = _with_lost(send, day.midnight_ms, is_followed=is_followed)
     twice = twice_because(attempts)
     hides_retries = verdict.reason == _UNSEEN
-    started, midnight_ms = process.life.started_ms, day.midnight_ms
+    midnight_ms = day.midnight_ms
     of_loop = profile is not None and not ends_once
     return {
-        "cluster": day.cluster,
-        "event_date": midnight_ms // DAY_MS,
+        **day.key_of(send[0].process),
         **dict(zip(_SEND, send[0].send, strict=True)),
-        "started_at": None if started is None else started * 1000,
         "begin_at": _us(attempts[0].begin_ms, midnight_ms),
         "end_at": _us(max(a.end_ms for a in attempts), midnight_ms),
         "attempts": every,

@@ -70,30 +70,27 @@ class Weighing:
         return {until: pickle.dumps((until, kept)) for until, kept in self._kept.items()}
 
 
-class Folded(NamedTuple):
-    """``verdicts``: place of the process, row of the sample and verdict of each choice that was judged."""
-
-    held: Stretches
-    down: Stretches
-    verdicts: Sequence[tuple[int, int, str]]
-
-
 class Samples:
     """The sample of some processes, to be folded under their candidates."""
 
     def __init__(self, looked: Looked, weighing: Weighing) -> None:
         self._looked, self._weighing = looked, weighing
-        process = looked.sample.process
+        process = looked.process
         self._starts = np.searchsorted(process, np.arange(process.max(initial=0) + 2))
         ranks = np.arange(len(process)) - self._starts[process]
         self._table = looked.attempts.table.append_column(_RANK, pa.array(ranks))
         self._first = looked.attempts.first_instant()
         self._beliefs: dict[Hashable, tuple[Any, ...]] = {}
 
-    def folded(self, day: Day, processes: Sequence[int], key: Hashable) -> Folded:
-        """The sample of these processes under the rules that ``day`` has for them; ``key``: of what is kept."""
+    def folded(self, day: Day, processes: Sequence[int], key: Hashable) -> Weighed:
+        """The sample of these processes under the rules that ``day`` has for them; ``key``: of what is kept.
+
+        Verdicts by the row of the sample instead of the rank.
+        """
         judge = ChoiceJudge(day, self._looked.routes, tolerance_ms=self._looked.tolerance_ms)
-        told, since, before = self._nothing(day), -END, self._weighing.before(key)
+        nothing = first_state(day, new_items(np.zeros(0, np.int64)))
+        told, since = Weighed((), nothing, _NO_STRETCHES, _NO_STRETCHES, (), b""), -END
+        before = self._weighing.before(key)
         if before is not None and before.rests_on == self._rests_on(day, self._weighing.until):
             told, since, judge.removals = before, self._weighing.until, pickle.loads(before.removals)
             carried = told.state.carried
@@ -104,11 +101,8 @@ class Samples:
                 kept = told._replace(rests_on=self._rests_on(day, until), removals=pickle.dumps(judge.removals))
                 self._weighing.keep(key, until, kept)
             since = until
-        rows = [(place, int(self._starts[processes[place]]) + rank, v) for place, rank, v in told.verdicts]
-        return Folded(told.held, told.down, rows)
-
-    def _nothing(self, day: Day) -> Weighed:
-        return Weighed((), first_state(day, new_items(np.zeros(0, np.int64))), _NO_STRETCHES, _NO_STRETCHES, (), b"")
+        rows = ((place, int(self._starts[processes[place]]) + rank, v) for place, rank, v in told.verdicts)
+        return told._replace(verdicts=tuple(rows))
 
     def _with_part(self, told: Weighed, day: Day, judge: ChoiceJudge, since: int, until: int) -> Weighed:
         table = self._table.filter(pa.array((self._first >= since) & (self._first < until)))

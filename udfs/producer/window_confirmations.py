@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, instants, spread
+from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, instants, order_of, spread
 from hindsight.udfs.producer.producer_rows import WINDOW
 from hindsight.udfs.release_profiles import PROFILES
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
@@ -132,7 +132,6 @@ def _writes(lines: pa.Table, windows: pa.Table, writers: pa.Table, line: IntArra
 
 def _ranks(windows: pa.Table) -> IntArray:
     """The places of windows in the order of their keys, a process without a start first."""
-    order = pc.sort_indices(windows, [(name, "ascending", "at_start") for name in _KEY])
     ranks = np.empty(len(windows), np.int64)
-    ranks[order.to_numpy()] = np.arange(len(windows))
+    ranks[order_of({name: windows[name] for name in _KEY})] = np.arange(len(windows))
     return ranks
