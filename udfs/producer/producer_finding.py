@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from hindsight.udfs.producer.minute_counts import MINUTE_MS, Held, HeldMinutes, Tally
+from hindsight.udfs.producer.attempt_columns import DAY_MS
+from hindsight.udfs.producer.minute_counts import CERTAINTIES, MINUTE_MS, Held, HeldMinutes, Tally
 from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.producer.unseen_life import sentence_of
+from hindsight.udfs.producer.unseen_life import DETECTOR, INFERRED, UNSEEN_RETRIES, sentence_of
+from hindsight.udfs.producer.window_doubts import weakened
 
 # How bad each finding is by itself.
 SEVERITY = {
@@ -146,18 +148,13 @@ class Finding(NamedTuple):
 
     def row(self, day: Day) -> dict[str, Any]:
         """As the table has it; a doubt is told with the sentence."""
-        process = None if self.process is None else day.processes[self.process]
         doubted = "" if self.doubt is None else f" ({self.certainty}: {self.doubt})"
-        started = None if process is None else process.life.started_ms
+        nobody = {"cluster": day.cluster, "event_date": day.midnight_ms // DAY_MS}
         return {
-            "cluster": day.cluster,
-            "event_date": day.midnight_ms // 86_400_000,
+            **(nobody if self.process is None else day.key_of(self.process)),
             "code": self.code,
             "severity": SEVERITY[self.code],
             "subject": self.subject,
-            "producer_group": None if process is None else process.producer[0],
-            "client_id": None if process is None else process.producer[1],
-            "started_at": None if started is None else started * 1000,
             "topic": self.topic,
             "broker_name": self.broker_name,
             "broker_names": self.broker_names,
@@ -177,6 +174,18 @@ class Run(NamedTuple):
     first: int
     end: int
     values: list[Any]
+
+    def stretch(self) -> dict[str, Any]:
+        """``since`` and ``until`` of a finding about it."""
+        return {"since": self.first * MINUTE_MS, "until": self.end * MINUTE_MS}
+
+    def clocks(self) -> str:
+        """When it was, in a sentence."""
+        return f"between {_minute_clock(self.first)} and {_minute_clock(self.end)}"
+
+    def instants(self, day: Day) -> str:
+        """When it was, as the tables' keys have it."""
+        return " to ".join(iso(day, minute * MINUTE_MS) for minute in (self.first, self.end))
 
 
 def runs(minutes: Iterable[tuple[Any, int, Any]]) -> list[Run]:
@@ -198,11 +207,18 @@ def window_doubt(certainty: str, reasons: Sequence[str] = ()) -> str | None:
     """
     if certainty == "certain":
         return None
-    return sentence_of(reasons) or {
-        "possible": "its detector acts unseen",
-        "inferred": "its release and switch are inferred from what it chose",
-        "partial": "the hook does not see the client's own ASYNC retries",
-    }.get(certainty)
+    of_word = {"possible": (DETECTOR,), "inferred": (INFERRED,), "partial": (UNSEEN_RETRIES,)}
+    return sentence_of(reasons or of_word.get(certainty, ()))
+
+
+def also_doubted(held: Iterable[Held], why: str | None) -> dict[str, Any]:
+    """``certainty`` and ``doubt`` of a finding that rests on these stretches and, where it is not None, on ``why``."""
+    weakest = max((each.certainty for each in held), key=CERTAINTIES.index)
+    doubts = (why, window_doubt(weakest, [reason for each in held for reason in each.reasons]))
+    return {
+        "certainty": weakened(weakest, [why] if why else []),
+        "doubt": "; ".join(doubt for doubt in doubts if doubt) or None,
+    }
 
 
 def producer_name(process: Process) -> str:
@@ -215,7 +231,7 @@ def clock(ms: int) -> str:
     return f"{_time(ms):%H:%M:%S}.{ms % 1000:03}"
 
 
-def minute_clock(minute: int) -> str:
+def _minute_clock(minute: int) -> str:
     """A clock time, UTC, to the minute; the end of a date is 24:00."""
     return f"{minute // 60:02}:{minute % 60:02}"
 
@@ -235,11 +251,6 @@ def iso(day: Day, ms: int) -> str:
     """An instant as the tables' keys have it, UTC."""
     at = _time(ms + day.midnight_ms)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03}Z"
-
-
-def iso_minute(day: Day, minute: int) -> str:
-    """The first instant of a minute, the same way."""
-    return iso(day, minute * MINUTE_MS)
 
 
 def date_of(day: Day, ms: int) -> str:

@@ -13,18 +13,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from hindsight.udfs.producer.minute_counts import CERTAINTIES, MINUTE_MS, MINUTES, Held, isolates, reasons_of
+from hindsight.udfs.producer.minute_counts import CERTAINTIES, MINUTES, Held, isolates, reasons_of
 from hindsight.udfs.producer.producer_finding import (
     Finding,
     Fleet,
     Observed,
     Run,
     Thresholds,
+    also_doubted,
     clock,
     date_of,
     iso,
-    iso_minute,
-    minute_clock,
     producer_name,
     runs,
     seconds,
@@ -33,6 +32,7 @@ from hindsight.udfs.producer.producer_finding import (
 from hindsight.udfs.producer.producer_rows import FINDING
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.return_rules import not_returning
+from hindsight.udfs.producer.window_doubts import weakened
 from hindsight.udfs.release_profiles import profile_named
 
 _NAMED = 5  # a sentence names so many brokers at most
@@ -60,7 +60,7 @@ def _grown_long(window: Mapping[str, Any], given: Observed, limits: Thresholds) 
         return
     goes_on = window["end_reason"] == "cut_at_midnight" or end is None
     unseen = window["end_reason"] == "open" and opened + limit > last
-    certainty = "possible" if unseen and window["certainty"] in ("certain", "inferred") else window["certainty"]
+    too_short = "the producer's record ends before it is so long"
     who, broker = producer_name(given.day.processes[window["process"]]), window["broker_name"]
     of_date = f"{date_of(given.day, opened)} " if opened < 0 else ""
     why = "a failed send" if window["trigger_kind"] == "isolation" else "a slow send"
@@ -71,10 +71,8 @@ def _grown_long(window: Mapping[str, Any], given: Observed, limits: Thresholds) 
         kind=window["state"],
         since=opened,
         until=None if goes_on else end,
-        certainty=certainty,
-        doubt="the producer's record ends before it is so long"
-        if unseen
-        else window_doubt(window["certainty"], reasons_of(window)),
+        certainty=weakened(window["certainty"], [too_short] if unseen else []),
+        doubt=too_short if unseen else window_doubt(window["certainty"], reasons_of(window)),
         subject=f"{who}, {broker}",
         evidence=f"broker_availability_window: client_id={window['client_id']}, broker_name={broker}, "
         f"state={window['state']}, window_start={iso(given.day, start)}",
@@ -123,11 +121,9 @@ def _at_once(
     given: Observed, process: int, topic: str, brokers: Sequence[str], routed: bool, since: int, at_once: list[Held]
 ) -> Finding:
     until = min((held.until for held in at_once if held.until is not None), default=None)
-    weakest = max((held.certainty for held in at_once), key=CERTAINTIES.index)
-    reasons = [reason for held in at_once for reason in held.reasons]
     who = producer_name(given.day.processes[process])
     names = ", ".join(brokers) if len(brokers) <= _NAMED else f"{len(brokers)} of them"
-    doubts = [None if routed else "no route is recorded, there may be other brokers", window_doubt(weakest, reasons)]
+    others = None if routed else "no route is recorded, there may be other brokers"
     how_long = "with no end on this date" if until is None else f"for {seconds(until - since)}"
     return Finding(
         "ALL_ISOLATED",
@@ -135,8 +131,7 @@ def _at_once(
         topic=topic,
         since=since,
         until=until,
-        certainty="possible" if not routed and weakest in ("certain", "inferred") else weakest,
-        doubt="; ".join(doubt for doubt in doubts if doubt) or None,
+        **also_doubted(at_once, others),
         subject=f"{who}, every broker of {topic}",
         evidence=f"broker_availability_window: client_id={given.day.processes[process].producer[1]}, every broker of "
         f"{topic}, at {iso(given.day, since)}",
@@ -170,15 +165,14 @@ def fault_off_slow(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterabl
             "FAULT_OFF_SLOW",
             process=place,
             broker_name=broker,
-            since=run.first * MINUTE_MS,
-            until=run.end * MINUTE_MS,
+            **run.stretch(),
             certainty="partial" if partial else "certain",
             doubt=window_doubt("partial") if partial else None,
             subject=f"{who}, {broker}",
             evidence=f"send_attempt: client_id={process.producer[1]}, broker_name={broker}, "
-            f"begin_at={iso_minute(day, run.first)} to {iso_minute(day, run.end)}",
-            sentence=f"{who} does not avoid slow brokers, and {slow} of its {every} attempts to {broker} between "
-            f"{minute_clock(run.first)} and {minute_clock(run.end)} took {limits.fault_off_slow_ms} ms or longer",
+            f"begin_at={run.instants(day)}",
+            sentence=f"{who} does not avoid slow brokers, and {slow} of its {every} attempts to {broker} "
+            f"{run.clocks()} took {limits.fault_off_slow_ms} ms or longer",
         )
 
 
@@ -289,22 +283,18 @@ def _alone(day: Day, run: Run) -> Finding:
     (process, broker), who = run.key, producer_name(day.processes[run.key[0]])
     weakest, proven = max(word for word, _, _ in run.values), all(proven for _, proven, _ in run.values)
     isolating, active = max(most for _, _, most in run.values)
-    certainty = "possible" if not proven and weakest in ("certain", "inferred") else weakest
-    doubt = window_doubt(weakest, day.processes[process].doubts) or (
-        None if proven else "of other active producers too little is known"
-    )
+    unknown = [] if proven else ["of other active producers too little is known"]
     return Finding(
         "OVER_ISOLATION",
         process=process,
         broker_name=broker,
-        since=run.first * MINUTE_MS,
-        until=run.end * MINUTE_MS,
-        certainty=certainty,
-        doubt=doubt,
+        **run.stretch(),
+        certainty=weakened(weakest, unknown),
+        doubt=window_doubt(weakest, day.processes[process].doubts) or next(iter(unknown), None),
         subject=f"{who}, {broker}",
         evidence=_evidence(day, broker, run),
-        sentence=f"{who} held {broker} not available between {minute_clock(run.first)} and {minute_clock(run.end)}, "
-        f"when no more than {isolating} of {active} active producers did",
+        sentence=f"{who} held {broker} not available {run.clocks()}, when no more than {isolating} of {active} "
+        "active producers did",
     )
 
 
@@ -328,14 +318,13 @@ def fleet_slow(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
         yield Finding(
             "FLEET_SLOW",
             broker_name=run.key,
-            since=run.first * MINUTE_MS,
-            until=run.end * MINUTE_MS,
+            **run.stretch(),
             certainty="certain" if proven else "possible",
             doubt=None if proven else "with the certain windows alone there are fewer",
             subject=run.key,
             evidence=_evidence(day, run.key, run),
-            sentence=f"up to {isolating} of {active} active producers treated {run.key} as not available between "
-            f"{minute_clock(run.first)} and {minute_clock(run.end)}{others}",
+            sentence=f"up to {isolating} of {active} active producers treated {run.key} as not available "
+            f"{run.clocks()}{others}",
         )
 
 
@@ -358,14 +347,11 @@ def broker_refuses(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Findi
                 "BROKER_REFUSES",
                 broker_name=run.key,
                 kind=kind,
-                since=run.first * MINUTE_MS,
-                until=run.end * MINUTE_MS,
+                **run.stretch(),
                 certainty="certain",
                 subject=run.key,
-                evidence=f"failed_attempts: broker_name={run.key}, minute={iso_minute(day, run.first)} to "
-                f"{iso_minute(day, run.end)}",
-                sentence=f"{run.key} answered {refused} of {attempts} attempts {words} between "
-                f"{minute_clock(run.first)} and {minute_clock(run.end)}",
+                evidence=f"failed_attempts: broker_name={run.key}, minute={run.instants(day)}",
+                sentence=f"{run.key} answered {refused} of {attempts} attempts {words} {run.clocks()}",
             )
 
 
@@ -376,8 +362,7 @@ _REFUSALS = {
 
 
 def _evidence(day: Day, broker: str, run: Run) -> str:
-    since, until = iso_minute(day, run.first), iso_minute(day, run.end)
-    return f"fleet_minute: broker_name={broker}, minute_at={since} to {until}"
+    return f"fleet_minute: broker_name={broker}, minute_at={run.instants(day)}"
 
 
 Rule = Callable[[Observed, Fleet, Thresholds], Iterable[Finding]]

@@ -20,12 +20,12 @@ from hindsight.udfs.producer.producer_finding import (
     Observed,
     Sends,
     Thresholds,
+    also_doubted,
     clock,
     iso,
     producer_name,
     seconds,
     tenths,
-    window_doubt,
 )
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
@@ -118,10 +118,7 @@ def _told(given: Observed, fleet: Fleet, watch: Watch, expected: int, observed: 
     who, rewrites = producer_name(day.processes[held.process]), profile_named(held.profile).mutates_queue_list
     minutes = range(-(-since // MINUTE_MS), until // MINUTE_MS + 1)
     served = any((held.broker_name, minute) in fleet.served for minute in minutes)
-    doubts = [
-        None if served else "nobody is recorded to have sent to it then, it may have left the route",
-        window_doubt(held.certainty, held.reasons),
-    ]
+    may_have_left = "nobody is recorded to have sent to it then, it may have left the route"
     why = ": its release rewrites its queue list when every broker is isolated" if rewrites else ""
     return Finding(
         "NOT_RETURNING",
@@ -130,8 +127,7 @@ def _told(given: Observed, fleet: Fleet, watch: Watch, expected: int, observed: 
         kind="queue_list_rewritten" if rewrites else "not_chosen",
         since=since,
         until=until,
-        certainty="possible" if not served and held.certainty in ("certain", "inferred") else held.certainty,
-        doubt="; ".join(doubt for doubt in doubts if doubt) or None,
+        **also_doubted([held], None if served else may_have_left),
         subject=f"{who}, {held.broker_name}",
         evidence=f"broker_availability_window: client_id={day.processes[held.process].producer[1]}, "
         f"broker_name={held.broker_name}, window_end={iso(day, since)}",
@@ -268,8 +264,7 @@ def _add_sends(
     enough: int,
 ) -> None:
     a = attempts_of(table, day.midnight_ms)
-    process = day.process_of(a)
-    topic, broker = a.texts("topic").in_order_of(day.topics), a.texts("broker_name").in_order_of(day.brokers)
+    process, broker, topic = day.codes_of(a)
     of = np.zeros(len(day.processes) + 1, np.bool_)
     of[[watch.held.process for watch in found]] = True
     rows = np.flatnonzero(of[process] & (process >= 0) & a.on_date & (broker >= 0) & (a.attempt <= 0) & ~a.pinned)
