@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from hindsight.jobs.producers.producer_buckets import (
     WATCHED,
     WEIGHED,
     WENT_ON,
+    day_at,
 )
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start, cuts_of, midnight_us
 from hindsight.schemas import CLIENT_EVENT, SEND_ATTEMPT
@@ -124,7 +125,7 @@ def keep_at(
     """At which instants, ms of the date, folds are kept: of the last two recorded ``dates`` (midnights) of clusters."""
     last: dict[ClusterDate, dict[Producer, int]] = defaultdict(dict)
     for row in (row for table in lasts for row in table.to_pylist()):
-        at = ClusterDate(row["cluster"], _day(row["midnight_ms"]))
+        at = ClusterDate(row["cluster"], day_at(row["midnight_ms"]))
         who = row["producer_group"], row["client_id"]
         last[at][who] = max(last[at].get(who, 0), row["last_ms"])
     found = {}
@@ -171,7 +172,3 @@ def _of(rows: pa.Table, at: ClusterDate, addresses: Addresses) -> pa.Table:
     own = rows.filter(pc.and_(pc.equal(rows["cluster"], at.cluster), pc.equal(rows["event_date"], day)))
     first = addresses.key(at.cluster, 0)
     return own.set_column(own.schema.get_field_index("key"), "key", pc.subtract(own["key"], first))
-
-
-def _day(midnight_ms: int) -> date:
-    return date(1970, 1, 1) + timedelta(milliseconds=midnight_ms)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date as day_of_year
 from datetime import timedelta
 from functools import partial
@@ -46,7 +46,7 @@ from hindsight.udfs.producer.producer_rows import ITEM_STATE, REPLAY, Ends
 from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS
 from hindsight.udfs.producer.replayed_day import Day, day_of
-from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends
+from hindsight.udfs.producer.return_rules import NOTHING_KNOWN
 from hindsight.udfs.producer.window_confirmations import (
     LINE,
     NO_WINDOWS,
@@ -79,40 +79,44 @@ WHO = pa.schema([(name, pa.string()) for name in ("cluster", "producer_group", "
 LINES, DATES, WINDOWS, WRITERS = "lines", "dates of lines", "windows of writers", "writers"
 
 
-@dataclass(frozen=True)
-class Fold:
-    """The fold of a bucket: its dates one after the other.
+class Plan(NamedTuple):
+    """What all kernels of a stretch go by.
 
     Attributes:
-        spans: by cluster.
+        spans: its dates, by cluster.
+        keep_at: instants, ms of the date, at which folds are kept.
     """
 
     addresses: Addresses
     spans: Mapping[str, Span]
     options: Options
     lineage: Lineage
+    keep_at: Mapping[ClusterDate, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The fold of a bucket: its dates one after the other."""
+
+    plan: Plan
     witnessed: Witnessed
-    keep_at: Mapping[ClusterDate, Sequence[int]] = field(default_factory=dict)
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
         """Of each date (place: its midnight) rows of tables, its share of the fleet, what is observed and witnessed;
         or that the bucket is to be folded whole."""
-        try:
-            yield from self._folded(key, given)  # only a first date goes on: nothing is told before it
-        except CannotGoOnError:
-            yield _again(key)
+        yield from _or_again(key, self._folded(key, given))  # only a first date goes on: nothing is told before it
 
     def _folded(self, key: int, given: Given) -> Iterator[Blob]:
-        cluster = self.addresses.cluster_of(key)
-        date_of = partial(recorded, cluster, given, self.keep_at, is_apart=key == self.addresses.keys(cluster)[-1])
-        for date, rows in folded(self.spans[cluster], _opening(given), date_of, self.options):
-            yield from _tables(self.lineage, key, date.midnight_ms, rows)
+        addresses = self.plan.addresses
+        cluster = addresses.cluster_of(key)
+        date_of = partial(recorded, cluster, given, self.plan.keep_at, is_apart=key == addresses.keys(cluster)[-1])
+        for date, rows in folded(self.plan.spans[cluster], _before(given, OPENING), date_of, self.plan.options):
+            yield from _tables(self.plan.lineage, key, date.midnight_ms, rows)
             yield from self.witnessed(key, date, rows.windows)
             for name in SHARES:
-                yield Blob(name, self.addresses.of_date(cluster, date.midnight_ms), key, getattr(rows.share, name))
+                yield Blob(name, addresses.of_date(cluster, date.midnight_ms), key, getattr(rows.share, name))
             # What is read of the date is read anew from the blobs.
-            seen = pickle.dumps((rows.observed, rows.chosen))
-            yield Blob(OBSERVED, key, date.midnight_ms, pa.table({OBSERVED: pa.array([seen], pa.large_binary())}))
+            yield Blob(OBSERVED, key, date.midnight_ms, _packed((rows.observed, rows.chosen)))
             windows = pa.table({"midnight_ms": [date.midnight_ms], "windows": [rows.windows.num_rows]})
             yield Blob("lasting", key, date.midnight_ms, windows.append_column("cluster", pa.array([cluster])))
             yield from _kept(key, date, rows)
@@ -123,8 +127,11 @@ def day_at(midnight_ms: int) -> day_of_year:
     return day_of_year(1970, 1, 1) + timedelta(milliseconds=midnight_ms)
 
 
-def _again(key: int) -> Blob:
-    return Blob(AGAIN, 0, key, pa.table({"key": [key]}))
+def _or_again(key: int, made: Iterator[Blob]) -> Iterator[Blob]:
+    try:
+        yield from made
+    except CannotGoOnError:
+        yield Blob(AGAIN, 0, key, pa.table({"key": [key]}))
 
 
 def _kept(key: int, date: Date, rows: Rows) -> Iterator[Blob]:
@@ -157,7 +164,8 @@ def recorded(
     is_apart: bool = False,
 ) -> Date:
     """What the blobs of a bucket hold of a date, from where it goes on; ``is_apart``: it is told by the whole date."""
-    kept = Kept.of(_state(given, WENT_ON, midnight_ms)) if midnight_ms in given.places(WENT_ON) else None
+    went_on, weighed = (next(_states(given, name, midnight_ms), None) for name in (WENT_ON, WEIGHED))
+    kept = None if went_on is None else Kept.of(went_on)
     own = keep_at.get(ClusterDate(cluster, day_at(midnight_ms)), ())
     return Date(
         cluster,
@@ -167,19 +175,26 @@ def recorded(
         _of_date(given, ROUTES, midnight_ms, NO_ROUTES),
         *before,
         ends,
-        _beside(given, midnight_ms),
+        _as(ATTEMPTS, given.tables(BESIDE, midnight_ms, midnight_ms + 1)),
         _losses(given, midnight_ms),
         kept,
         () if is_apart else own,
-        _state(given, WEIGHED, midnight_ms) if midnight_ms in given.places(WEIGHED) else None,
+        weighed,
         own if is_apart else (),
     )
 
 
-def _state(given: Given, name: str, midnight_ms: int) -> bytes:
-    (table,) = given.tables(name, midnight_ms, midnight_ms + 1)
-    found: bytes = table["state"][0].as_py()
-    return found
+def _states(given: Given, name: str, midnight_ms: int) -> Iterator[bytes]:
+    """What is given of a date by this name, at most once."""
+    return (table["state"][0].as_py() for table in given.tables(name, midnight_ms, midnight_ms + 1))
+
+
+def _packed(state: object) -> pa.Table:
+    return pa.table({"state": pa.array([pickle.dumps(state)], pa.large_binary())})
+
+
+def _unpacked(given: Given, name: str, midnight_ms: int) -> Any:
+    return pickle.loads(next(_states(given, name, midnight_ms)))
 
 
 def _losses(given: Given, midnight_ms: int) -> pa.Table:
@@ -188,13 +203,8 @@ def _losses(given: Given, midnight_ms: int) -> pa.Table:
     return told_of(own, after, midnight_ms)
 
 
-def _beside(given: Given, midnight_ms: int) -> pa.Table:
-    own = given.tables(BESIDE, midnight_ms, midnight_ms + 1)
-    return pa.concat_tables([ATTEMPTS.empty_table(), *(part.cast(ATTEMPTS) for part in own)])
-
-
-def _opening(given: Given) -> Before:
-    replay, items = (list(given.tables(OPENING + table.name)) for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE))
+def _before(given: Given, prefix: str, *place: int) -> Before:
+    replay, items = (given.tables(prefix + table.name, *place) for table in (PRODUCER_REPLAY, FAULT_ITEM_STATE))
     return _as(REPLAY, replay), _as(ITEM_STATE, items)
 
 
@@ -211,25 +221,23 @@ def _of_date(given: Given, name: str, midnight_ms: int, empty: pa.Table) -> pa.T
 class FleetOfDates:
     """The fleet of a cluster's date, of the shares of all its buckets."""
 
-    addresses: Addresses
-    options: Options
-    lineage: Lineage
+    plan: Plan
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
         """Rows of fleet_minute, findings about all, and for each bucket what its findings look up."""
-        cluster, midnight_ms = self.addresses.date_of(key)
+        cluster, midnight_ms = self.plan.addresses.date_of(key)
         if not given.places(SHARES[0]):
             return  # routes of a date on which nobody sent
         active, by_broker, queues = (pa.concat_tables(given.tables(name)) for name in SHARES)
         shares = [Share(active, by_broker, queues, NO_MINUTES)]
         minutes = fleet_rows(cluster, midnight_ms, shares)
-        yield self.lineage.of(FLEET_MINUTE, key, midnight_ms, minutes)
+        yield self.plan.lineage.of(FLEET_MINUTE, key, midnight_ms, minutes)
         routes = _of_date(given, DATED_ROUTES, midnight_ms, NO_ROUTES)
         fleet = fleet_of(minutes, shares, routes.select(ENTRY_COLUMNS).to_pylist())
-        found = findings_of_fleet(_nobody(cluster, midnight_ms), fleet, self.options.limits)
-        yield self.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
-        packed = pa.table({FLEET: pa.array([pickle.dumps(fleet)], pa.large_binary())})
-        for bucket in self.addresses.keys(cluster):
+        found = findings_of_fleet(_nobody(cluster, midnight_ms), fleet, self.plan.options.limits)
+        yield self.plan.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
+        packed = _packed(fleet)
+        for bucket in self.plan.addresses.keys(cluster):
             yield Blob(FLEET, bucket, midnight_ms, packed)
 
 
@@ -246,44 +254,37 @@ class Findings:
         kept: by cluster, the dates with rows: on one without records some window of some producer lasts.
     """
 
-    addresses: Addresses
-    spans: Mapping[str, Span]
-    options: Options
-    lineage: Lineage
+    plan: Plan
     kept: Mapping[str, Collection[int]]
-    keep_at: Mapping[ClusterDate, Sequence[int]] = field(default_factory=dict)
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
         """Findings by date; rows of dates that only other buckets' windows last into. Or that the bucket is to be
         folded whole."""
-        try:
-            yield from self._found(key, given)
-        except CannotGoOnError:
-            yield _again(key)
+        yield from _or_again(key, self._found(key, given))
 
     def _found(self, key: int, given: Given) -> Iterator[Blob]:
-        cluster = self.addresses.cluster_of(key)
-        before, span = _opening(given), self.spans[cluster]
+        cluster = self.plan.addresses.cluster_of(key)
+        before, span = _before(given, OPENING), self.plan.spans[cluster]
         observed = set(given.places(OBSERVED))
         for midnight_ms in sorted({*self.kept[cluster], *observed}):
             date = recorded(cluster, given, {}, midnight_ms, before, span.ends(midnight_ms))
             if midnight_ms in observed:
-                seen, chosen = _unpickled(given, OBSERVED, midnight_ms)
-                before = _rows_of(given, midnight_ms)
-                fleet = _unpickled(given, FLEET, midnight_ms)
-                known = NOTHING_KNOWN
+                seen, chosen = _unpacked(given, OBSERVED, midnight_ms)
+                before = _before(given, "", midnight_ms, midnight_ms + 1)
+                fleet, known = _unpacked(given, FLEET, midnight_ms), NOTHING_KNOWN
                 if date.kept is not None:
-                    known = pickle.loads(_state(given, WATCHED, midnight_ms))._replace(until=date.kept.until)
-                    known = known._replace(since=date.kept.until - watched_ms(self.options.limits))
+                    known = _unpacked(given, WATCHED, midnight_ms)._replace(until=date.kept.until)
+                    known = known._replace(since=date.kept.until - watched_ms(self.plan.options.limits))
                     date = date._replace(slices=partial(slices_of, given, midnight_ms))
-                found, sends = findings_of_date(date, seen, chosen, fleet, self.options, known)
-                yield self.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
+                found, sends = findings_of_date(date, seen, chosen, fleet, self.plan.options, known)
+                yield self.plan.lineage.of(PRODUCER_FINDING, key, midnight_ms, found)
                 at = ClusterDate(cluster, day_at(midnight_ms))
-                if at in self.keep_at:
-                    yield Blob(KEPT_SENDS, 0, key, pa.Table.from_pylist([_told(key, at, sends)], SENDS))
+                if at in self.plan.keep_at:
+                    kept = {"cluster": cluster, "event_date": at.event_date, "key": key, "state": pickle.dumps(sends)}
+                    yield Blob(KEPT_SENDS, 0, key, pa.Table.from_pylist([kept], SENDS))
             else:
-                rows = fold_date(date, self.options)
-                yield from _tables(self.lineage, key, midnight_ms, rows)
+                rows = fold_date(date, self.plan.options)
+                yield from _tables(self.plan.lineage, key, midnight_ms, rows)
                 before = rows.replay, rows.items
 
 
@@ -293,27 +294,9 @@ def watched_ms(limits: Thresholds) -> int:
     return int(1000 * limits.not_returning_within_s) + 2 * MINUTE_MS
 
 
-def _told(key: int, at: ClusterDate, sends: KnownSends) -> dict[str, Any]:
-    return {"cluster": at.cluster, "event_date": at.event_date, "key": key, "state": pickle.dumps(sends)}
-
-
-def _rows_of(given: Given, midnight_ms: int) -> Before:
-    replay, items = (given.tables(t.name, midnight_ms, midnight_ms + 1) for t in (PRODUCER_REPLAY, FAULT_ITEM_STATE))
-    return _as(REPLAY, replay), _as(ITEM_STATE, items)
-
-
-def _unpickled(given: Given, name: str, midnight_ms: int) -> Any:
-    (table,) = given.tables(name, midnight_ms, midnight_ms + 1)
-    return pickle.loads(table[name][0].as_py())
-
-
-_STARTS = pa.table(
-    {
-        "producer_group": pa.array([], pa.string()),
-        "client_id": pa.array([], pa.string()),
-        "started_at": pa.array([], pa.timestamp("us", "UTC")),
-    }
-)
+_STARTS = pa.schema(
+    {"producer_group": pa.string(), "client_id": pa.string(), "started_at": pa.timestamp("us", "UTC")}
+).empty_table()
 
 
 class EventFile(NamedTuple):
@@ -365,13 +348,12 @@ class Witnessed:
 class Confirm:
     """The rows of window_confirmation of a cluster's date."""
 
-    addresses: Addresses
+    plan: Plan
     within_ms: int
-    lineage: Lineage
 
     def __call__(self, key: int, given: Given) -> Iterator[Blob]:
         """Of the date's lines, and of what may have written them."""
-        _, midnight_ms = self.addresses.date_of(key)
+        _, midnight_ms = self.plan.addresses.date_of(key)
         lines = list(given.tables(LINES))
         if lines:
             rows = window_confirmations(
@@ -380,13 +362,13 @@ class Confirm:
                 pa.concat_tables([WRITER.empty_table(), *given.tables(WRITERS)]),
                 within_ms=self.within_ms,
             )
-            yield self.lineage.of(WINDOW_CONFIRMATION, key, midnight_ms, rows)
+            yield self.plan.lineage.of(WINDOW_CONFIRMATION, key, midnight_ms, rows)
 
 
 def writers_of(date: Date) -> pa.Table:
     """Per producer, the threads that may write its lines: those that send, and the client's own ('') for callbacks."""
     found: set[tuple[str, str, str]] = set()
-    for table, _ in date.slices():
+    for table in date.parts():
         a = attempts_of(table, date.midnight_ms)
         producers, thread = producers_of(a), a.texts("thread")
         own = a.on_date & (a.texts("broker_name").codes >= 0)

@@ -33,6 +33,7 @@ from hindsight.jobs.producers.producer_buckets import (
     Findings,
     FleetOfDates,
     Fold,
+    Plan,
     Witnessed,
     lines_of,
 )
@@ -67,20 +68,16 @@ class Course(NamedTuple):
     """A stretch on its way through the kernels.
 
     Attributes:
-        spans: its dates, by cluster.
         attempts: cut by bucket and date.
         beside: what the fold reads beside them.
         routes: for each bucket and each date.
         lines: what clients' logs tell of their own fault tables.
         witnessed: the dates that these lines tell of.
         folded: what the fold gave: rows of the tables ``FOLDED``, and of each bucket its share of the fleet.
-        going: where walks went on; ``keep_at``: see there.
+        going: where walks went on.
     """
 
-    addresses: Addresses
-    spans: Mapping[str, Span]
-    options: Options
-    lineage: Lineage
+    plan: Plan
     attempts: Blobs
     beside: Sequence[Blobs]
     routes: Blobs
@@ -88,7 +85,6 @@ class Course(NamedTuple):
     witnessed: Witnessed
     folded: Blobs
     going: Going
-    keep_at: Mapping[ClusterDate, Sequence[int]]
 
 
 def derive(
@@ -118,7 +114,7 @@ def derive(
             break
         going = replace(course.going, whole=course.going.whole | again)
     if walks is not None:
-        keep(walks, stretch.dates, course.going, course.addresses, made)
+        keep(walks, stretch.dates, course.going, course.plan.addresses, made)
     return made
 
 
@@ -132,15 +128,14 @@ def _keys(made: Blobs) -> frozenset[int]:
 
 
 def _with_fleet(course: Course, settings: Settings, runner: Runner) -> Blobs:
-    addresses, spans, options, lineage, folded = (*course[:4], course.folded)
-    shares = folded.of(*SHARES)
-    fleet = runner.by_key(FleetOfDates(addresses, options, lineage), shares, course.routes.of(DATED_ROUTES))
+    plan, folded = course.plan, course.folded
+    fleet = runner.by_key(FleetOfDates(plan), folded.of(*SHARES), course.routes.of(DATED_ROUTES))
     closing = folded.of(OBSERVED, schemas.PRODUCER_REPLAY.name, schemas.FAULT_ITEM_STATE.name)
-    findings = Findings(addresses, spans, options, lineage, _kept(folded, spans), course.keep_at)
+    findings = Findings(plan, _kept(folded, plan.spans))
     found = runner.by_key(findings, course.attempts, *course.beside, closing, fleet.of(FLEET))
     if not course.witnessed.dates:
         return runner.together(folded, fleet, found)
-    confirm = Confirm(addresses, settings.confirmation.within_ms, lineage)
+    confirm = Confirm(plan, settings.confirmation.within_ms)
     confirmed = runner.by_key(confirm, course.lines.of(LINES), folded.of(WINDOWS, WRITERS))
     return runner.together(folded, fleet, found, confirmed)
 
@@ -191,8 +186,9 @@ def fold(
     witnessed = Witnessed(addresses, _dates_of(lines))
     is_kept = going.keeps and is_plain and not witnessed.dates
     cuts = keep_at(attempts.tables(LASTS), dates, going.starts) if is_kept else {}
-    folded = runner.by_key(Fold(addresses, spans, options, lineage, witnessed, cuts), attempts, *beside)
-    return Course(addresses, spans, options, lineage, attempts, beside, routes, lines, witnessed, folded, going, cuts)
+    plan = Plan(addresses, spans, options, lineage, cuts)
+    folded = runner.by_key(Fold(plan, witnessed), attempts, *beside)
+    return Course(plan, attempts, beside, routes, lines, witnessed, folded, going)
 
 
 def _as_they_are(blobs: Sequence[Blob]) -> Iterator[Blob]:
