@@ -94,15 +94,13 @@ def name_brokers(lake: ArrowLake, runner: Runner, dates: Collection[ClusterDate]
 
 def _hosts(lake: ArrowLake, clusters: Collection[str]) -> dict[str, StoreHosts]:
     """Who had which address when, by cluster."""
-    columns = ["cluster", "master_address", "captured_at", "broker_name"]
     known: dict[str, list[KnownAddress]] = {cluster: [] for cluster in clusters}
-    routes = lake.counted(TOPIC_ROUTE, columns, Where(values={"cluster": clusters}))
-    of_columns = (routes[name] for name in columns)
-    cluster, address, captured_at, broker_name = of_columns
-    seen_at = captured_at.cast(pa.int64())
-    for at, *seen in zip(*(c.to_pylist() for c in (cluster, seen_at, address, broker_name)), strict=True):
-        if seen[1]:
-            known[at].append(KnownAddress(*seen))
+    names = ["cluster", "master_address", "broker_name"]
+    routes = lake.counted(TOPIC_ROUTE, [*names, "captured_at"], Where(values={"cluster": clusters}))
+    seen_at = routes["captured_at"].cast(pa.int64()).to_pylist()
+    for at, row in zip(seen_at, routes.select(names).to_pylist(), strict=True):
+        if row["master_address"]:
+            known[row["cluster"]].append(KnownAddress(at, row["master_address"], row["broker_name"]))
     return {cluster: StoreHosts(of) for cluster, of in known.items()}
 
 

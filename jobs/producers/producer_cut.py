@@ -270,11 +270,11 @@ class RouteFile(NamedTuple):
     addresses: Addresses
     midnight_ms: int
     clusters: Collection[str]
-    sent_to: Mapping[str, Mapping[str, Collection[int]]]
+    sent_to: Mapping[tuple[str, str], Collection[int]]
 
     def keys(self, cluster: str, topic: str) -> Collection[int]:
         """Who gets the routes of a topic."""
-        return self.sent_to.get(cluster, {}).get(topic, ())
+        return self.sent_to.get((cluster, topic), ())
 
 
 def cut_routes(task: RouteFile) -> Iterator[Blob]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings
@@ -62,6 +63,8 @@ _MOST_BUCKETS = 200
 _MORE_BUCKETS = 4  # than before, by which a date that has grown so much is cut anew
 _DAY, _MS = timedelta(days=1), timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class Course(NamedTuple):
@@ -183,7 +186,8 @@ def fold(
         *([runner.each(_as_they_are, [list(going.blobs(addresses))])] if going.starts else ()),
     )
     lines = runner.each(OfHeap(lines_of), file_heaps(_event_files(stretch, addresses)))
-    witnessed = Witnessed(addresses, _dates_of(lines))
+    told = (row for table in lines.tables(DATES) for row in table.to_pylist())
+    witnessed = Witnessed(addresses, _sets((row["cluster"], row["midnight_ms"]) for row in told))
     is_kept = going.keeps and is_plain and not witnessed.dates
     cuts = keep_at(attempts.tables(LASTS), dates, going.starts) if is_kept else {}
     plan = Plan(addresses, spans, options, lineage, cuts)
@@ -264,51 +268,40 @@ def _tasks(
     return [task._replace(nearest=nearest, finds_brokers=finds_brokers) for task in tasks]
 
 
-def _sent_to(attempts: Blobs, addresses: Addresses, going: Going) -> dict[str, dict[str, set[int]]]:
+def _sent_to(attempts: Blobs, addresses: Addresses, going: Going) -> dict[tuple[str, str], frozenset[int]]:
     """By cluster and topic, the keys of the buckets whose producers send to it."""
-    found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for pairs in attempts.tables(SENT_TO):
-        for key, topic in zip(pairs["key"].to_pylist(), pairs["topic"].to_pylist(), strict=True):
-            found[addresses.cluster_of(key)][topic].add(key)
-    for key, kept in going.states(addresses).items():
-        for topic in kept["topics"]:
-            found[addresses.cluster_of(key)][topic].add(key)
-    return {cluster: dict(of) for cluster, of in found.items()}
+    seen = ((row["key"], row["topic"]) for pairs in attempts.tables(SENT_TO) for row in pairs.to_pylist())
+    kept = ((key, topic) for key, state in going.states(addresses).items() for topic in state["topics"])
+    return _sets(((addresses.cluster_of(key), topic), key) for key, topic in chain(seen, kept))
 
 
 def _route_files(
-    stretch: Stretch[Any], addresses: Addresses, sent_to: Mapping[str, Mapping[str, Collection[int]]]
+    stretch: Stretch[Any], addresses: Addresses, sent_to: Mapping[tuple[str, str], Collection[int]]
 ) -> list[RouteFile]:
-    folder, clusters = TableFolder(stretch.lake.root, schemas.TOPIC_ROUTE), defaultdict(set)
-    for at in stretch.dates:
-        clusters[at.event_date].add(at.cluster)
+    folder = TableFolder(stretch.lake.root, schemas.TOPIC_ROUTE)
+    clusters = _sets((at.event_date, at.cluster) for at in stretch.dates)
     return [
-        RouteFile(folder, file, addresses, midnight_of(file.event_date), frozenset(clusters[file.event_date]), sent_to)
+        RouteFile(folder, file, addresses, midnight_of(file.event_date), clusters[file.event_date], sent_to)
         for file in stretch.lake.files(schemas.TOPIC_ROUTE, set(clusters))
     ]
 
 
 def _event_files(stretch: Stretch[Any], addresses: Addresses) -> list[EventFile]:
-    dates = {c: frozenset(at.event_date for at in stretch.dates if at.cluster == c) for c in addresses.clusters}
-    folder = TableFolder(stretch.lake.root, schemas.CLIENT_EVENT)
+    folder, dates = TableFolder(stretch.lake.root, schemas.CLIENT_EVENT), _sets(stretch.dates)
     files = stretch.lake.files(schemas.CLIENT_EVENT, {at.event_date for at in stretch.dates})
     return [EventFile(folder, file, addresses, dates) for file in files]
 
 
-def _dates_of(lines: Blobs) -> dict[str, frozenset[int]]:
-    """By cluster, the dates on which clients' logs tell of their own fault tables."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for table in lines.tables(DATES):
-        for row in table.to_pylist():
-            found[row["cluster"]].add(row["midnight_ms"])
-    return {cluster: frozenset(dates) for cluster, dates in found.items()}
-
-
 def _kept(folded: Blobs, spans: Mapping[str, Span]) -> dict[str, frozenset[int]]:
     """By cluster, the dates with rows: those with records, and those into which some window lasts."""
-    kept = {cluster: set(span.recorded) for cluster, span in spans.items()}
-    for table in folded.tables("lasting"):
-        for row in table.to_pylist():
-            if row["windows"]:
-                kept[row["cluster"]].add(row["midnight_ms"])
-    return {cluster: frozenset(dates) for cluster, dates in kept.items()}
+    rows = (row for table in folded.tables("lasting") for row in table.to_pylist())
+    lasting = _sets((row["cluster"], row["midnight_ms"]) for row in rows if row["windows"])
+    return {cluster: lasting.get(cluster, frozenset()).union(span.recorded) for cluster, span in spans.items()}
+
+
+def _sets(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, frozenset[_Value]]:
+    """What comes with each of the first ones."""
+    found: dict[_Key, set[_Value]] = defaultdict(set)
+    for key, value in pairs:
+        found[key].add(value)
+    return {key: frozenset(own) for key, own in found.items()}
