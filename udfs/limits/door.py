@@ -90,18 +90,14 @@ class _Judge:
         found: _Found | None = self._of_names.get(names)
         if found is None:
             found = self._broken(by_name, row)
-            self._remember(names, found)
+            if not isinstance(found, Refusal):  # of these few are alike, and each may be as long as a line
+                if len(self._of_names) >= _MOST_NAMES:
+                    self._of_names.clear()
+                self._of_names[names] = found
         if not others or isinstance(found, Refusal):
             return found
         more = self._broken(others, row)
         return more if isinstance(more, Refusal) else found + more
-
-    def _remember(self, names: tuple[str | None, ...], found: _Found) -> None:
-        if isinstance(found, Refusal):
-            return  # few are alike, and each may be as long as a line
-        if len(self._of_names) >= _MOST_NAMES:
-            self._of_names.clear()
-        self._of_names[names] = found
 
     def _broken(self, rules: Iterable[Rule], row: Row) -> _Found:
         doubts: tuple[str, ...] = ()

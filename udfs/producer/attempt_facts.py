@@ -75,10 +75,11 @@ def facts_of(a: Attempts, cuts: Cuts) -> pa.Table:
     return pa.table(made).cast(FACTS)
 
 
-def merged_facts(parts: Sequence[pa.Table]) -> pa.Table:
-    """The facts of several parts of a date as those of the whole."""
-    grouped = pa.concat_tables(parts).group_by(list(_KEYS)).aggregate(list(_MERGED.items()))
-    return grouped.rename_columns([*_KEYS, *_MERGED]).cast(FACTS)
+def merged_facts(parts: Sequence[pa.Table], keys: Sequence[str] = _KEYS) -> pa.Table:
+    """The facts of several parts of a date as those of the whole; ``keys``: told by these alone."""
+    grouped = pa.concat_tables(parts).group_by(list(keys)).aggregate(list(_MERGED.items()))
+    names = [*keys, *_MERGED]
+    return grouped.rename_columns(names).cast(pa.schema([FACTS.field(name) for name in names]))
 
 
 def segments_of(producers: Producers, begin: IntArray, cuts: Cuts) -> tuple[IntArray, IntArray]:

@@ -72,8 +72,8 @@ class Outcome(NamedTuple):
     exception: str
     error: str | None
 
-    def told(self, profile: FaultProfile, *, detector_enabled: bool) -> tuple[bool, bool] | None:
-        """(isolation, reachable) of the update under this release; None: there is none."""
+    def told(self, profile: FaultProfile, detector_enabled: bool) -> FaultUpdate | None:
+        """The update under this release; None: there is none."""
         return fault_update(profile, **self._asdict(), detector_enabled=detector_enabled)
 
 
@@ -99,7 +99,7 @@ def calls_of(a: Attempts) -> Calls:
         outcomes,
     )
     # Whether there is an update at all is the same in every release.
-    silent = [o.told(PROFILES["P40"], detector_enabled=False) is None for o in outcomes]
+    silent = [o.told(PROFILES["P40"], False) is None for o in outcomes]
     return calls.taken(~np.array([*silent, False], dtype=np.bool_)[outcome]) if any(silent) else calls
 
 
@@ -159,7 +159,7 @@ def judged(
     Few calls are slow or failed, and only they go to the ladder.
     Raises: LadderTooShortError: where the client would throw.
     """
-    flags = [[*(_flags(outcome, *rule) for outcome in calls.outcomes), (False, True)] for rule in rules]
+    flags = [[*(outcome.told(*rule) or _NO_FAILURE for outcome in calls.outcomes), _NO_FAILURE] for rule in rules]
     told = np.array(flags, dtype=np.bool_).reshape(len(rules), len(calls.outcomes) + 1, 2)
     isolation, reachable = (told[rule_of, calls.outcome, n] for n in (0, 1))
     duration, longest = (np.zeros(len(latency), dtype=np.int64) for _ in range(2))
@@ -177,11 +177,6 @@ def judged(
     return Judged(latency, isolation, reachable, duration, longest)
 
 
-def _flags(outcome: Outcome, profile: FaultProfile, detector_enabled: bool) -> tuple[bool, bool]:
-    told = outcome.told(profile, detector_enabled=detector_enabled)
-    return (False, True) if told is None else told
-
-
 def least_slow_ms(profile: FaultProfile) -> int:
     """The least latency, ms, for which the ladder holds a broker back; what is quicker is not looked up on it."""
     rungs = zip(profile.latency_max_ms, profile.not_available_ms, strict=False)
@@ -193,6 +188,9 @@ class FaultUpdate(NamedTuple):
 
     isolation: bool
     reachable: bool
+
+
+_NO_FAILURE = FaultUpdate(isolation=False, reachable=True)
 
 
 def fault_update(
@@ -227,7 +225,7 @@ def fault_update(
             f"an attempt in mode {mode!r} has no phase {phase!r} (known: {known}). Correct the send record's reader."
         )
     if exception is None:
-        return FaultUpdate(isolation=False, reachable=True)
+        return _NO_FAILURE
     simple_name = exception.rpartition(".")[2]
     if _is_too_much_request(simple_name, error, _NOT_AN_ATTEMPT):
         return None
@@ -256,7 +254,7 @@ def _is_too_much_request(simple_name: str, error: str | None, messages: tuple[st
 
 def _after_failed_attempt(profile: FaultProfile, failure: Failure, detector_enabled: bool) -> FaultUpdate:
     if failure == "interrupted" or (failure == "client" and not profile.client_exception_isolates):
-        return FaultUpdate(isolation=False, reachable=True)
+        return _NO_FAILURE
     if not profile.has_reachable:
         return FaultUpdate(isolation=True, reachable=True)
     # A broker's error makes it unreachable even where no detector runs to find it reachable again.

@@ -112,15 +112,12 @@ def fleet_rows(cluster: str, midnight_ms: int, shares: Sequence[Share]) -> pa.Ta
     """Rows of fleet_minute of one cluster and date; ``shares``: of all its producers."""
     active = _summed([share.active for share in shares], ["minute"])
     own = _summed([share.by_broker for share in shares], ["minute", "broker_name"])
-    minutes, brokers = active.select(["minute"]), own.select(["broker_name"]).group_by("broker_name").aggregate([])
-    one = pa.scalar(1)
-    grid = (
-        minutes.append_column("all", pa.repeat(one, len(minutes)))
-        .join(brokers.append_column("all", pa.repeat(one, len(brokers))), "all", join_type="inner")
-        .join(active, "minute", join_type="left outer")
-        .join(own, ["minute", "broker_name"], join_type="left outer")
-    )
-    n = {name: grid[name].fill_null(0).to_numpy() for name in grid.column_names if name not in ("all", "broker_name")}
+    minutes, brokers = active["minute"].to_numpy(), pc.unique(own["broker_name"])
+    every_broker = brokers.take(pa.array(np.tile(np.arange(len(brokers)), len(minutes))))
+    grid = pa.table({"minute": np.repeat(minutes, len(brokers)), "broker_name": every_broker})
+    grid = grid.join(active, "minute", join_type="left outer")
+    grid = grid.join(own, ["minute", "broker_name"], join_type="left outer")
+    n = {name: grid[name].fill_null(0).to_numpy() for name in grid.column_names if name != "broker_name"}
     # A producer of which too little is known may have isolated what no window of it shows. Of one of which enough is,
     # single windows may be doubted; it has no others.
     unseen = n["doubtful"] - n["isolating_doubtful"]

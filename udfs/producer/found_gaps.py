@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -182,13 +182,6 @@ def _numbers(a: Attempts) -> tuple[IntArray, BoolArray]:
 # -- settings changed ------------------------------------------------------------------------------------------------
 
 
-class Tally(NamedTuple):
-    """Of sends that had another choice: those that went to avoided brokers, and how many their shares would bring."""
-
-    against: float
-    expected: float
-
-
 def changed_settings(
     day: Day, impossible: Sequence[Mapping[str, Any]], held: Stretches, parts: Iterable[pa.Table]
 ) -> dict[int, int]:
@@ -204,15 +197,19 @@ def changed_settings(
     if not asked:
         return {}
     first = {place: min(row["begin_at"] for row in impossible if row["process"] == place) for place in sorted(asked)}
-    tallies = dict.fromkeys(first, Tally(0.0, 0.0))
+    tallies = {place: np.zeros(2) for place in first}
     names = [day.processes[place].producer for place in first]
     for table in parts:
         for place, own in _of_part(day, sent_by(table, names), first, held):
-            tallies[place] = Tally(*(a + b for a, b in zip(tallies[place], own, strict=True)))
-    return {p: first[p] for p, t in tallies.items() if t.expected and t.against >= _MIN_SHARE * t.expected}
+            tallies[place] += own
+    of_each = ((place, *tally.tolist()) for place, tally in tallies.items())
+    return {p: first[p] for p, against, expected in of_each if expected and against >= _MIN_SHARE * expected}
 
 
-def _of_part(day: Day, table: pa.Table, first: Mapping[int, int], held: Stretches) -> Iterable[tuple[int, Tally]]:
+def _of_part(
+    day: Day, table: pa.Table, first: Mapping[int, int], held: Stretches
+) -> Iterable[tuple[int, tuple[float, float]]]:
+    """By process, of sends that had another choice: those that went to avoided brokers, and how many shares bring."""
     a = attempts_of(table, day.midnight_ms)
     process, broker, topic = day.codes_of(a)
     size = max(len(day.brokers), 1)
@@ -225,7 +222,7 @@ def _of_part(day: Day, table: pa.Table, first: Mapping[int, int], held: Stretche
             avoided = np.stack([_is_held(held, place * size + b, a.begin[sent]) for b in brokers], axis=1)
             has_choice = avoided.any(axis=1) & ~avoided.all(axis=1)
             taken_one = avoided[np.arange(len(sent)), np.searchsorted(brokers, broker[sent])]
-            yield place, Tally(float(taken_one[has_choice].sum()), float(avoided[has_choice].mean(axis=1).sum()))
+            yield place, (float(taken_one[has_choice].sum()), float(avoided[has_choice].mean(axis=1).sum()))
 
 
 def _brokers_of(day: Day, process: int, topic: int) -> IntArray:
@@ -277,15 +274,14 @@ def traces_of(a: Attempts, cuts: Cuts) -> pa.Table:
 
     ``after``: the start, ms of the date, that the attempts follow, of producers with one; else of no meaning.
     """
-    parts = [_of_heads_sent(a), _near_starts(a, cuts)]
-    return pa.concat_tables([TRACES.empty_table(), *(part for part in parts if part is not None)])
+    return pa.concat_tables([_of_heads_sent(a), _near_starts(a, cuts)])
 
 
-def _of_heads_sent(a: Attempts) -> pa.Table | None:
+def _of_heads_sent(a: Attempts) -> pa.Table:
     """The heads of each producer; what is said of an attempt goes by its own id, so any cut of a date says the same."""
     rows = np.flatnonzero(a.on_date)
     if not len(rows):
-        return None
+        return TRACES.empty_table()
     whose, ids = producers_of(a), a.table["msg_id"].take(pa.array(rows)).cast(pa.string())
     # A head tells something only before what a client itself made.
     is_own = pc.fill_null(pc.match_substring_regex(ids, _CLIENT_S_OWN), False)
@@ -313,29 +309,23 @@ def _of_heads_sent(a: Attempts) -> pa.Table | None:
     return merged_traces([made])
 
 
-def _near_starts(a: Attempts, cuts: Cuts) -> pa.Table | None:
+def _near_starts(a: Attempts, cuts: Cuts) -> pa.Table:
     """The attempts so near to a start that their threads say whether the process before it went on."""
     whose = producers_of(a)
-    parts = []
-    for code, name in enumerate(whose.names):
-        for start in (at for at in cuts.get(name, ()) if at):
-            rows = np.flatnonzero((whose.codes == code) & (np.abs(a.begin - start) <= _GOES_ON_MS))
-            if len(rows):
-                own = a.table.take(pa.array(rows))
-                parts.append(
-                    pa.table(
-                        {
-                            **{each: own[each].cast(pa.string()) for each in _WHO},
-                            "head": pa.nulls(len(rows), pa.string()),
-                            "thread": own["thread"].cast(pa.string()),
-                            "after": np.full(len(rows), start),
-                            "attempts": np.ones(len(rows), np.int64),
-                            "first": a.begin[rows],
-                            "last": a.begin[rows],
-                        }
-                    ).cast(TRACES)
-                )
-    return merged_traces(parts) if parts else None
+    starts = [(code, at) for code, name in enumerate(whose.names) for at in cuts.get(name, ()) if at]
+    near = [np.flatnonzero((whose.codes == code) & (np.abs(a.begin - at) <= _GOES_ON_MS)) for code, at in starts]
+    after = [np.full(len(each), at) for (_, at), each in zip(starts, near, strict=True)]
+    none = np.zeros(0, np.int64)
+    rows = np.concatenate([none, *near])
+    made = {
+        **a.strings(rows, *_WHO, "thread"),
+        "head": pa.nulls(len(rows), pa.string()),
+        "after": np.concatenate([none, *after]),
+        "attempts": np.ones(len(rows), np.int64),
+        "first": a.begin[rows],
+        "last": a.begin[rows],
+    }
+    return merged_traces([pa.table({name: made[name] for name in TRACES.names}).cast(TRACES)])
 
 
 def merged_traces(parts: Sequence[pa.Table]) -> pa.Table:

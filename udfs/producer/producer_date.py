@@ -366,10 +366,7 @@ def _with_process(table: pa.Table, day: Day, *names: str) -> list[dict[str, Any]
 
 def _by_process(facts: pa.Table, midnight_ms: int) -> list[Mapping[str, Any]]:
     """What the rules need of the facts, by segment, source and release; instants in epoch ms."""
-    keys = ["producer_group", "client_id", "segment", "source", "client_version"]
-    how = {"attempts": "sum", "last_begin": "max", "last_at": "max", "partly_seen": "max"}
-    how |= {"unseen_since": "min", "unseen_until": "max", "said_on": "max", "said_off": "max"}
-    merged = facts.group_by(keys).aggregate(list(how.items())).rename_columns([*keys, *how])
+    merged = merged_facts([facts], ("producer_group", "client_id", "segment", "source", "client_version"))
     instants = ("last_begin", "last_at", "unseen_since", "unseen_until", "said_on", "said_off")
     return [
         row | {name: None if row[name] is None else row[name] + midnight_ms for name in instants}

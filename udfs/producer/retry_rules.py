@@ -8,7 +8,7 @@ An attempt whose end is not known may have stored the message: then it may be th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -155,29 +155,26 @@ def judge(
 
 def _faults(
     attempts: Sequence[Attempt], profile: FaultProfile, settings: SendSettings, tolerance_ms: int
-) -> list[_Fault]:
-    found = []
+) -> Iterator[_Fault]:
     for number, (attempt, retry) in enumerate(pairwise(attempts), start=1):
         asked = after(attempt, profile, settings)
         if asked.goes_on is None:
-            found.append(_Fault("unknown", asked.rule))
+            yield _Fault("unknown", asked.rule)
         elif not asked.goes_on:
-            found.append(_Fault("not_allowed", f"attempt {number} after {asked.rule}", (asked.rests_on,)))
+            yield _Fault("not_allowed", f"attempt {number} after {asked.rule}", (asked.rests_on,))
         elif number >= settings.times_total:
             reason = f"attempt {number} of at most {settings.times_total}"
-            found.append(_Fault("not_allowed", reason, (RETRY_TIMES,)))
-        elif _cost(attempts, retry.begin_ms, profile) > settings.timeout_ms + tolerance_ms:
-            spent = _cost(attempts, retry.begin_ms, profile)
+            yield _Fault("not_allowed", reason, (RETRY_TIMES,))
+        elif (spent := _cost(attempts, retry.begin_ms, profile)) > settings.timeout_ms + tolerance_ms:
             reason = f"attempt {number} began after {spent} of {settings.timeout_ms} ms"
-            found.append(_Fault("beyond_budget", reason, (TIMEOUT,)))
+            yield _Fault("beyond_budget", reason, (TIMEOUT,))
     asked = after(attempts[-1], profile, settings)
     is_over = is_exhausted(attempts, settings) or is_spent(attempts, profile, settings, tolerance_ms)
     if asked.goes_on is None:
-        found.append(_Fault("unknown", asked.rule))
+        yield _Fault("unknown", asked.rule)
     elif asked.goes_on and not is_over:
         reason = f"no attempt {len(attempts)} after {asked.rule}"
-        found.append(_Fault("missing", reason, (asked.rests_on, RETRY_TIMES, TIMEOUT)))
-    return found
+        yield _Fault("missing", reason, (asked.rests_on, RETRY_TIMES, TIMEOUT))
 
 
 def is_whole(attempts: Sequence[Attempt]) -> bool:

@@ -80,7 +80,8 @@ class _Walk:
         place, states = self.places.get(sent.queue), self.states
         expected = self.rule.turn(0, sent)[0] if sent.is_retry else 0
         if expected is None:
-            self._begin_anew(Turn("lost", None))
+            self.settle()
+            self.told.append(Turn("lost", None))
         elif len(states) == 1 and self._is_surely_in_turn(sent, place):
             pass
         elif not states and self.rule.follows_send(sent):
@@ -119,10 +120,6 @@ class _Walk:
             self._taken_while_out.discard(sent.queue)
         if sent.failed:
             self._failed_at[sent.queue] = sent.end_ms
-
-    def _begin_anew(self, turn: Turn) -> None:
-        self.settle()
-        self.told.append(turn)
 
     def _go_on(self, number: int, sent: Sent, place: int | None) -> None:
         found: _States = {}
@@ -209,11 +206,6 @@ class Window(NamedTuple):
     after: int
     taken: set[tuple[str, int]] | None
 
-    def widened(self, before: int, after: int, queue: tuple[str, int] | None) -> Window:
-        """With one attempt more."""
-        taken = None if queue is None or self.taken is None else {*self.taken, queue}
-        return Window(self.before + before, self.after + after, taken)
-
 
 class Overlaps:
     """Finds the window of an attempt; most are never asked for."""
@@ -227,29 +219,28 @@ class Overlaps:
     def window(self, place: int) -> Window:
         """The window of the attempt at this place."""
         sends, own, near = self._sends, self._sends[place], self._tolerance_ms
-        found = Window(0, 0, set())
+        before, after = list[Sent](), list[Sent]()
         for n in range(place - 1, -1, -1):
             if self._latest[n] + near < own.begin_ms:
                 break
             if _may_swap(sends[n], own, near):
-                found = found.widened(self._steps(sends[n]), 0, self._taken(sends[n], own))
+                before.append(sends[n])
         for n in range(place + 1, len(sends)):
             if own.chosen_ms + near < sends[n].begin_ms:
                 break
             if _may_swap(own, sends[n], near):
-                found = found.widened(0, self._steps(sends[n]), self._taken(sends[n], own))
-        return found
+                after.append(sends[n])
+        others = [*before, *after]
+        taken = {other.queue for other in others} if all(self._is_alike(other, own) for other in others) else None
+        return Window(sum(map(self._steps, before)), sum(map(self._steps, after)), taken)
 
     def _steps(self, sent: Sent) -> int:
         return self._size if self._rule.looks_on(sent) else 1
 
-    def _taken(self, other: Sent, own: Sent) -> tuple[str, int] | None:
-        may_skip = self._rule.looks_on(other) or self._rule.looks_on(own) or not _is_one_thread(other, own)
-        return None if may_skip else other.queue
-
-
-def _is_one_thread(first: Sent, second: Sent) -> bool:
-    return first.thread is not None and first.thread == second.thread
+    def _is_alike(self, other: Sent, own: Sent) -> bool:
+        """Whether both are of one thread, and each takes one step."""
+        counts_on = self._rule.looks_on(other) or self._rule.looks_on(own)
+        return not counts_on and own.thread is not None and other.thread == own.thread
 
 
 def _may_swap(first: Sent, second: Sent, tolerance_ms: int) -> bool:

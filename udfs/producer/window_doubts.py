@@ -9,7 +9,7 @@ measure reached the next rung of its ladder. Few processes have any of these, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,53 +63,52 @@ def doubts_of(
         held: stretches of the date; ``longest``: the first of them as they are at most, or these themselves.
         forgotten: by item, when the fallback may have forgotten it; ``others``: what it may have been otherwise.
     """
-    found: dict[int, list[str]] = defaultdict(list)
-    of_process: dict[int, list[str]] = defaultdict(list)
     size = max(len(day.brokers), 1)
-    for place, reason in _hidden(day, held, of_process):
-        found[place].append(reason)
-    for place in np.flatnonzero(np.isin(held.item, list(forgotten))).tolist():
-        marks = np.array(forgotten[int(held.item[place])])
-        if ((marks >= held.since[place]) & (marks < held.until[place])).any():
-            found[place].append(FORGOTTEN)
-            of_process[int(held.item[place]) // size].append(FORGOTTEN)
+    found, of_process = _hidden(day, held)
+    gone = [n for n, marks in _marked(held, forgotten) if ((marks >= held.since[n]) & (marks < held.until[n])).any()]
+    found += [(place, FORGOTTEN) for place in gone]
+    of_process += [(int(held.item[place]) // size, FORGOTTEN) for place in gone]
     swapped = {item: [one.at for one in own if one.latency_ms is not None] for item, own in others.items()}
     swapped = {item: own for item, own in swapped.items() if own}
-    for item in swapped:
-        of_process[item // size].append(CLOCK_TOLERANCE)
-    for place in np.flatnonzero(np.isin(held.item, list(swapped))).tolist():
-        marks = np.array(swapped[int(held.item[place])])
-        edges = (held.since[place], held.until[place])
-        if any((np.abs(marks - edge) <= tolerance_ms).any() for edge in edges):
-            found[place].append(CLOCK_TOLERANCE)
+    of_process += [(item // size, CLOCK_TOLERANCE) for item in swapped]
+    for place, marks in _marked(held, swapped):
+        if (np.abs(marks - [[held.since[place]], [held.until[place]]]) <= tolerance_ms).any():
+            found.append((place, CLOCK_TOLERANCE))
     if longest is not held:
         unlike = ~_is_matched(held, longest, tolerance_ms)
-        for place in np.flatnonzero(unlike).tolist():
-            found[place].append(LADDER_EDGE)
+        found += [(place, LADDER_EDGE) for place in np.flatnonzero(unlike).tolist()]
         more = longest.item[~_is_matched(longest, held, tolerance_ms)]
-        for process in np.unique(np.concatenate([held.item[unlike], more]) // size).tolist():
-            of_process[process].append(LADDER_EDGE)
-    return Doubts(
-        {place: tuple(dict.fromkeys(reasons)) for place, reasons in found.items()},
-        {place: tuple(dict.fromkeys(reasons)) for place, reasons in of_process.items()},
-    )
+        processes = np.unique(np.concatenate([held.item[unlike], more]) // size).tolist()
+        of_process += [(process, LADDER_EDGE) for process in processes]
+    return Doubts(_by_place(found), _by_place(of_process))
 
 
-def _hidden(day: Day, held: Stretches, of_process: dict[int, list[str]]) -> list[tuple[int, str]]:
-    """The stretches that a gap bears on, each with the reason."""
-    found = []
+def _by_place(doubts: Iterable[tuple[int, str]]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, dict[str, None]] = defaultdict(dict)
+    for place, reason in doubts:
+        found[place][reason] = None
+    return {place: tuple(reasons) for place, reasons in found.items()}
+
+
+def _marked(held: Stretches, marks: Mapping[int, Sequence[int]]) -> Iterator[tuple[int, IntArray]]:
+    """The places of stretches of these items, each with the instants of its item."""
+    for place in np.flatnonzero(np.isin(held.item, list(marks))).tolist():
+        yield place, np.array(marks[int(held.item[place])])
+
+
+def _hidden(day: Day, held: Stretches) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """The stretches that a gap bears on, and the processes that have one, each with the reason."""
+    found, of_process = [], []
     process = held.item // max(len(day.brokers), 1)
     for place, own in enumerate(day.processes):
-        if not own.gaps or not day.replayed[place]:
-            continue
-        rows = np.flatnonzero(process == place)
-        for gap in own.gaps:
-            of_process[place].append(gap.reason)
-            for row in rows.tolist():
+        rows = np.flatnonzero(process == place).tolist() if own.gaps and day.replayed[place] else []
+        for gap in own.gaps if day.replayed[place] else ():
+            of_process.append((place, gap.reason))
+            for row in rows:
                 since, until = (int(each[row]) + day.midnight_ms for each in (held.since, held.until))
                 if gap.bears_on(since, until, longest_ms(own.rules.profile)):
                     found.append((row, gap.reason))
-    return found
+    return found, of_process
 
 
 def _is_matched(stretches: Stretches, others: Stretches, tolerance_ms: int) -> BoolArray:
@@ -117,9 +116,9 @@ def _is_matched(stretches: Stretches, others: Stretches, tolerance_ms: int) -> B
     order = np.lexsort((others.since, others.item))
     keys = (others.item * _SHIFT + others.since)[order]
     place = np.searchsorted(keys, stretches.item * _SHIFT + stretches.since + tolerance_ms, side="right") - 1
-    its = order[np.maximum(place, 0)] if len(order) else np.zeros(len(place), np.int64)
     if not len(order):
         return np.zeros(len(stretches.item), np.bool_)
+    its = order[np.maximum(place, 0)]
     found: BoolArray = (place >= 0) & (others.item[its] == stretches.item)
     found &= np.abs(others.since[its] - stretches.since) <= tolerance_ms
     found &= np.abs(_on_date(others.until[its]) - _on_date(stretches.until)) <= tolerance_ms
