@@ -10,7 +10,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.minute_counts import CERTAINTIES, MINUTE_MS, Held, HeldMinutes, Tally
 from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.producer.unseen_life import DETECTOR, INFERRED, UNSEEN_RETRIES, sentence_of
+from hindsight.udfs.producer.unseen_life import REASON_OF, sentence_of
 from hindsight.udfs.producer.window_doubts import weakened
 
 # How bad each finding is by itself.
@@ -136,10 +136,10 @@ class Finding(NamedTuple):
     since: int
     until: int | None
     certainty: str
-    subject: str
     evidence: str
     sentence: str
     process: int | None = None
+    subject: str | None = None  # None: the producer, the broker, or both
     topic: str | None = None
     broker_name: str | None = None
     kind: str | None = None
@@ -150,11 +150,12 @@ class Finding(NamedTuple):
         """As the table has it; a doubt is told with the sentence."""
         doubted = "" if self.doubt is None else f" ({self.certainty}: {self.doubt})"
         nobody = {"cluster": day.cluster, "event_date": day.midnight_ms // DAY_MS}
+        named = (None if self.process is None else producer_name(day.processes[self.process]), self.broker_name)
         return {
             **(nobody if self.process is None else day.key_of(self.process)),
             "code": self.code,
             "severity": SEVERITY[self.code],
-            "subject": self.subject,
+            "subject": self.subject or ", ".join(name for name in named if name is not None),
             "topic": self.topic,
             "broker_name": self.broker_name,
             "broker_names": self.broker_names,
@@ -207,8 +208,7 @@ def window_doubt(certainty: str, reasons: Sequence[str] = ()) -> str | None:
     """
     if certainty == "certain":
         return None
-    of_word = {"possible": (DETECTOR,), "inferred": (INFERRED,), "partial": (UNSEEN_RETRIES,)}
-    return sentence_of(reasons or of_word.get(certainty, ()))
+    return sentence_of(reasons or [REASON_OF[certainty]])
 
 
 def also_doubted(held: Iterable[Held], why: str | None) -> dict[str, Any]:

@@ -73,7 +73,6 @@ def _grown_long(window: Mapping[str, Any], given: Observed, limits: Thresholds) 
         until=None if goes_on else end,
         certainty=weakened(window["certainty"], [too_short] if unseen else []),
         doubt=too_short if unseen else window_doubt(window["certainty"], reasons_of(window)),
-        subject=f"{who}, {broker}",
         evidence=f"broker_availability_window: client_id={window['client_id']}, broker_name={broker}, "
         f"state={window['state']}, window_start={iso(given.day, start)}",
         sentence=f"{who} treated {broker} as not available for {seconds(age)}{' and longer' if goes_on else ''} from "
@@ -168,7 +167,6 @@ def fault_off_slow(given: Observed, fleet: Fleet, limits: Thresholds) -> Iterabl
             **run.stretch(),
             certainty="partial" if partial else "certain",
             doubt=window_doubt("partial") if partial else None,
-            subject=f"{who}, {broker}",
             evidence=f"send_attempt: client_id={process.producer[1]}, broker_name={broker}, "
             f"begin_at={run.instants(day)}",
             sentence=f"{who} does not avoid slow brokers, and {slow} of its {every} attempts to {broker} "
@@ -291,7 +289,6 @@ def _alone(day: Day, run: Run) -> Finding:
         **run.stretch(),
         certainty=weakened(weakest, unknown),
         doubt=window_doubt(weakest, day.processes[process].doubts) or next(iter(unknown), None),
-        subject=f"{who}, {broker}",
         evidence=_evidence(day, broker, run),
         sentence=f"{who} held {broker} not available {run.clocks()}, when no more than {isolating} of {active} "
         "active producers did",
@@ -321,7 +318,6 @@ def fleet_slow(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
             **run.stretch(),
             certainty="certain" if proven else "possible",
             doubt=None if proven else "with the certain windows alone there are fewer",
-            subject=run.key,
             evidence=_evidence(day, run.key, run),
             sentence=f"up to {isolating} of {active} active producers treated {run.key} as not available "
             f"{run.clocks()}{others}",
@@ -349,7 +345,6 @@ def broker_refuses(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Findi
                 kind=kind,
                 **run.stretch(),
                 certainty="certain",
-                subject=run.key,
                 evidence=f"failed_attempts: broker_name={run.key}, minute={run.instants(day)}",
                 sentence=f"{run.key} answered {refused} of {attempts} attempts {words} {run.clocks()}",
             )

@@ -128,7 +128,6 @@ def _told(given: Observed, fleet: Fleet, watch: Watch, expected: int, observed: 
         since=since,
         until=until,
         **also_doubted([held], None if served else may_have_left),
-        subject=f"{who}, {held.broker_name}",
         evidence=f"broker_availability_window: client_id={day.processes[held.process].producer[1]}, "
         f"broker_name={held.broker_name}, window_end={iso(day, since)}",
         sentence=f"{who} could use {held.broker_name} again from {clock(since)} on, but in the next "

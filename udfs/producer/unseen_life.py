@@ -47,6 +47,8 @@ SENTENCES = {
     FORGOTTEN: "its fallback may have forgotten the broker",
     INFERRED: "its release and switch are inferred from what it chose",
 }
+# Why windows of a certainty are not certain, where nothing else is known.
+REASON_OF = {"possible": DETECTOR, "inferred": INFERRED, "partial": UNSEEN_RETRIES}
 
 
 class Gap(NamedTuple):

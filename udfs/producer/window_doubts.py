@@ -22,12 +22,10 @@ from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import (
     CLOCK_TOLERANCE,
-    DETECTOR,
     FORGOTTEN,
-    INFERRED,
     LADDER_EDGE,
+    REASON_OF,
     UNSEEN_FAILURES,
-    UNSEEN_RETRIES,
     longest_ms,
 )
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
@@ -131,9 +129,9 @@ def _on_date(until: IntArray) -> IntArray:
 
 def base_reasons(process: Process) -> tuple[str, ...]:
     """Why nothing of a process is certain; empty: some of it may be."""
-    if process.certainty == "partial":
-        return (UNSEEN_FAILURES,) if {*process.sources} == {TRACE} else (UNSEEN_RETRIES,)
-    return {"possible": (DETECTOR,), "inferred": (INFERRED,)}.get(process.certainty, ())
+    if process.certainty == "partial" and {*process.sources} == {TRACE}:
+        return (UNSEEN_FAILURES,)
+    return (REASON_OF[process.certainty],) if process.certainty in REASON_OF else ()
 
 
 def weakened(certainty: str, reasons: Sequence[str]) -> str:
