@@ -37,8 +37,7 @@ from hindsight.udfs.producer.producer_date import (
 from hindsight.udfs.producer.producer_findings import findings_of_fleet
 from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.producer_rows import ITEM_STATE, REPLAY, Ends
-from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
-from hindsight.udfs.producer.send_calls import beside
+from hindsight.udfs.producer.send_calls import NO_LOSSES, beside, told_of
 
 NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()
 Cut = Callable[[pa.Table, int], Iterable[Slice]]

@@ -43,10 +43,10 @@ from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of_fleet
 from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.producer_rows import ITEM_STATE, REPLAY, Ends
-from hindsight.udfs.producer.recorded_inputs import NO_LOSSES, told_of
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.return_rules import NOTHING_KNOWN
+from hindsight.udfs.producer.send_calls import NO_LOSSES, told_of
 from hindsight.udfs.producer.window_confirmations import (
     LINE,
     NO_WINDOWS,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hindsight.conf.settings_file import load_settings
 from hindsight.schemas import TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
-from hindsight.udfs.producer.recorded_inputs import with_read_ms
-from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, RecordedRoutes, Route, entries_of
+from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, RecordedRoutes, Route, entries_of, with_read_ms
 
 
 def row(captured_ms, broker, order=None):

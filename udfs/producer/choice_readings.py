@@ -339,10 +339,8 @@ def route_readings(record: BrokerRecord, choice: Choice, profile: FaultProfile) 
 
 def _recorded(routes: Sequence[RouteEntry] | None) -> list[RouteReading]:
     """Distinct readings of the recorded routes, latest first."""
-    readings = []
-    for entry in reversed(routes or ()):
-        readings.append(RouteReading(entry.is_listed(), entry.write_queue_nums, entry.writable))
-    return list(dict.fromkeys(readings))
+    entries = reversed(routes or ())
+    return list(dict.fromkeys(RouteReading(e.is_listed(), e.write_queue_nums, e.writable) for e in entries))
 
 
 class Removals:

@@ -38,7 +38,7 @@ from hindsight.udfs.client_families import CLIENT_FAMILIES, families_of, family_
 from hindsight.udfs.clients.client_kinds import names_each_attempt
 from hindsight.udfs.formats.hook_lines import RESPONSE_CODE, STATUSES
 from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, NEVER, Attempts, attempts_of
-from hindsight.udfs.producer.producer_lives import Producer
+from hindsight.udfs.producer.producer_lives import Producer, with_epoch_ms
 from hindsight.udfs.producer.producer_rows import VERDICT, told_rows
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes, Route
 from hindsight.udfs.producer.replayed_day import Day
@@ -314,6 +314,12 @@ def lists_of_route(route: Route, topic: str, profile: str) -> Lists:
 
 # By producer and start, epoch ms: retryTimesWhenSendFailed.
 Retries = Mapping[tuple[Producer, int], int | None]
+
+
+def retries_of(rows: pa.Table) -> Retries:
+    """retryTimesWhenSendFailed of each start."""
+    told = with_epoch_ms(rows, "started_at") if "retry_times_sync" in rows.column_names else []
+    return {((row["producer_group"], row["client_id"]), row["started_at"]): row["retry_times_sync"] for row in told}
 
 
 def family_verdict_rows(

@@ -20,7 +20,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
 from hindsight.udfs.producer.choice_surroundings import not_available
-from hindsight.udfs.producer.family_choices import family_verdict_rows
+from hindsight.udfs.producer.family_choices import family_verdict_rows, retries_of
 from hindsight.udfs.producer.fault_fold import no_stretches
 from hindsight.udfs.producer.fleet_fold import Share, share_of
 from hindsight.udfs.producer.found_gaps import (
@@ -47,7 +47,7 @@ from hindsight.udfs.producer.minute_counts import NO_MINUTES, MinuteCounts, Tall
 from hindsight.udfs.producer.producer_finding import DEFAULT_LIMITS, Fleet, Observed, Thresholds
 from hindsight.udfs.producer.producer_findings import findings_of
 from hindsight.udfs.producer.producer_fold import END, State, first_state, fold
-from hindsight.udfs.producer.producer_lives import Past, Producer, Settings, processes_of
+from hindsight.udfs.producer.producer_lives import Past, Producer, Settings, past_of, processes_of, with_epoch_ms
 from hindsight.udfs.producer.producer_releases import (
     Asked,
     contradicted,
@@ -64,21 +64,12 @@ from hindsight.udfs.producer.producer_rows import (
     verdict_rows,
     window_rows,
 )
-from hindsight.udfs.producer.recorded_inputs import (
-    NO_LOSSES,
-    handed_over,
-    losses_of,
-    retries_of,
-    routes_of,
-    starts_of,
-    with_epoch_ms,
-)
-from hindsight.udfs.producer.recorded_routes import RecordedRoutes
+from hindsight.udfs.producer.recorded_routes import RecordedRoutes, routes_of
 from hindsight.udfs.producer.release_counted import ladders_of
 from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends, known_sends, worth_watching
-from hindsight.udfs.producer.send_calls import SendParts, send_call_rows
+from hindsight.udfs.producer.send_calls import NO_LOSSES, SendParts, send_call_rows
 from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.weighed_samples import Weighing
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
@@ -169,7 +160,7 @@ def fold_date(date: Date, options: Options) -> Rows:
 
     Raises: CannotGoOnError: what was kept of it does not hold any more.
     """
-    past = Past(starts_of(date.starts), handed_over(date.replay), losses_of(date.losses))
+    past = past_of(date.starts, date.replay, date.losses)
     cuts = past.cuts(date.midnight_ms)
     tolerance_ms, limits, kept = options.clock_tolerance_ms, options.limits, date.kept
     looked = _looked_through(date, cuts)
@@ -185,7 +176,7 @@ def fold_date(date: Date, options: Options) -> Rows:
     day = day.with_items(items.item)
     if kept is not None:
         check_belief(kept, day, routes)
-    walked = _walked(
+    state, told, sent, fresh = _walked(
         date,
         day,
         ChoiceJudge(day, routes, tolerance_ms=tolerance_ms),
@@ -194,8 +185,7 @@ def fold_date(date: Date, options: Options) -> Rows:
         options,
         first_state(day, items, at_most),
     )
-    (held,), (down,), (longest,), (judged,), counts = walked.told.as_one()
-    state, sent = walked.state, walked.sent
+    (held,), (down,), (longest,), (judged,), counts = told.as_one()
     retries = retries_of(date.starts)
     of_families = family_verdict_rows(day, date.parts, routes, retries, tolerance_ms=tolerance_ms)
     judged = pa.concat_tables([judged, of_families])
@@ -225,19 +215,10 @@ def fold_date(date: Date, options: Options) -> Rows:
         share,
         observed._replace(isolating=share.isolating, releases=_with_process(differ, day, "begin_at")),
         counts.chosen,
-        {} if apart else walked.kept,
+        {} if apart else fresh,
         apart,
         weighing.packed(),
     )
-
-
-class _Walked(NamedTuple):
-    """What the parts of a date gave. ``kept``: by instant."""
-
-    state: State
-    told: Told
-    sent: SendParts
-    kept: Mapping[int, bytes]
 
 
 def _walked(
@@ -248,8 +229,8 @@ def _walked(
     looked: Mapping[int, Looked],
     options: Options,
     state: State,
-) -> _Walked:
-    """The date part by part; ``state``: with which it begins."""
+) -> tuple[State, Told, SendParts, dict[int, bytes]]:
+    """The date part by part; ``state``: with which it begins. What is kept, by instant, comes last."""
     none, sent = no_stretches(np.zeros(0, np.int64)), SendParts()
     told = Told([none], [none], [none], [VERDICT.empty_table()], MinuteCounts())
     if date.kept is None:
@@ -271,7 +252,7 @@ def _walked(
         told = told._replace(counts=told.counts.plus(part.counts))
         if until in date.keep_at:
             kept[until] = kept_at(until, day, routes, looked[until], judge, state, told, sent.taken())
-    return _Walked(state, told, sent, kept)
+    return state, told, sent, kept
 
 
 def _looked_through(date: Date, cuts: Cuts) -> dict[int, Looked]:

@@ -9,9 +9,12 @@ then.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
 
 from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.attempt_facts import Cuts
@@ -35,6 +38,7 @@ from hindsight.udfs.producer.unseen_life import (
 )
 
 Producer = tuple[str, str]
+_T = TypeVar("_T")
 
 
 class Start(NamedTuple):
@@ -299,3 +303,51 @@ def _activity(facts: Sequence[Mapping[str, Any]]) -> Activity:
         Recorded(max(said, default=(0, None))[1], switch),
         merged_gaps(Gap(row["unseen_since"], row["unseen_until"], UNSEEN_RETRIES) for row in hidden),
     )
+
+
+# -- rows of tables ---------------------------------------------------------------------------------------------------
+
+
+def past_of(starts: pa.Table, replay: pa.Table, losses: pa.Table) -> Past:
+    """What rows of producer_instance, of producer_replay of the date before, and of lost_lines tell."""
+    return Past(
+        _by_producer(starts, lambda row: Start(row["started_at"], _recorded(row)), "started_at"),
+        _by_producer(replay, _handed_over, "started_at", "last_attempt_at"),
+        _by_producer(losses, lambda row: int(row["told_at"]), "told_at"),
+    )
+
+
+def _by_producer(rows: pa.Table, of: Callable[[dict[str, Any]], _T], *instants: str) -> dict[Producer, list[_T]]:
+    found: dict[Producer, list[_T]] = defaultdict(list)
+    for row in with_epoch_ms(rows, *instants):
+        found[row["producer_group"], row["client_id"]].append(of(row))
+    return found
+
+
+def _handed_over(row: Mapping[str, Any]) -> HandedOver:
+    gaps = tuple(map(_gap, row.get("unseen") or ()))
+    is_partly_seen = row["certainty"] == "partial"
+    return HandedOver(row["started_at"], _recorded(row["recorded"]), row["last_attempt_at"], is_partly_seen, gaps)
+
+
+def with_epoch_ms(rows: pa.Table, *names: str) -> list[dict[str, Any]]:
+    """Rows as dicts, these instants of them in epoch ms."""
+    for name in names:
+        us = rows[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        rows = rows.set_column(rows.schema.get_field_index(name), name, us)
+    return [row | {n: None if row[n] is None else row[n] // 1000 for n in names} for row in rows.to_pylist()]
+
+
+def _recorded(row: Mapping[str, Any]) -> Recorded:
+    said: dict[str, Any] = {name: row.get(name) for name in Recorded._fields}
+    for name in ("latency_max_ms", "not_available_ms"):
+        said[name] = None if said[name] is None else tuple(said[name])
+    return Recorded(**said)
+
+
+_EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+
+
+def _gap(told: Mapping[str, Any]) -> Gap:
+    since, until = (None if told[name] is None else (told[name] - _EPOCH) // _MS for name in ("since", "until"))
+    return Gap(since, until or 0, told["reason"])

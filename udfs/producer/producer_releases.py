@@ -41,7 +41,7 @@ from hindsight.udfs.producer.release_turns import (
 )
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.producer.unseen_life import SETTINGS_CHANGED
+from hindsight.udfs.producer.unseen_life import INFERRED, SETTINGS_CHANGED
 from hindsight.udfs.producer.weighed_samples import Samples, Weighing
 from hindsight.udfs.release_profiles import PROFILES
 
@@ -215,7 +215,6 @@ def _under(looked: Looked, candidate: Candidate, processes: Sequence[int]) -> Da
     return day.of_processes(looked.facts, setups, places)
 
 
-INFERRED = "inferred"
 _NO_LADDERS: Mapping[int, tuple[Ladder, ...]] = {}
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hindsight.udfs.clients.client_kinds import ordered_queues
 from hindsight.udfs.producer.choice_readings import RouteEntry
-from hindsight.udfs.values.row_hashes import IntArray, mixed, sums
+from hindsight.udfs.values.row_hashes import IntArray, mixed, sums, whole
 
 _WRITE = 2  # PermName.PERM_WRITE
 _SAID = ("broker_name", "write_queue_nums", "perm", "has_master", "order_topic_conf", "place_in_answer")
@@ -57,6 +57,24 @@ def entries_of(rows: pa.Table) -> pa.Table:
     """
     grouped = rows.group_by(list(ENTRY_COLUMNS)).aggregate([("captured_at", "list")])
     return grouped.select([*ENTRY_COLUMNS, "captured_at_list"]).rename_columns([*ENTRY_COLUMNS, READ_AT])
+
+
+def routes_of(rows: pa.Table, *, stale_s: int, valid_s: int) -> RecordedRoutes:
+    """The routes of topic_route rows, or of what ``entries_of`` makes of them."""
+    told = rows if READ_AT in rows.column_names or not rows.num_rows else entries_of(rows)
+    return RecordedRoutes(with_read_ms(told), stale_ms=1000 * stale_s, valid_ms=1000 * valid_s)
+
+
+def with_read_ms(told: pa.Table) -> list[dict[str, Any]]:
+    """What ``entries_of`` gives as dicts, with the instants of the reads as ``captured_ms``, epoch ms."""
+    if not told.num_rows:
+        return []
+    read_at = whole(told, READ_AT)
+    us = read_at.flatten().cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+    ends = np.cumsum(read_at.value_lengths().to_numpy())
+    instants = np.split(us // 1000, ends[:-1])
+    said = told.select(list(ENTRY_COLUMNS)).to_pylist()
+    return [row | {"captured_ms": ms} for row, ms in zip(said, instants, strict=True)]
 
 
 class _Reads(NamedTuple):

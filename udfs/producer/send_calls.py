@@ -39,6 +39,9 @@ from hindsight.udfs.values.row_hashes import BoolArray
 
 # How far beyond a midnight attempts of one send are looked for; no time-out of a send is that long.
 REACH_MS = 600_000
+NO_LOSSES = pa.schema(
+    {"producer_group": pa.string(), "client_id": pa.string(), "told_at": pa.timestamp("us", "UTC")}
+).empty_table()
 _PLAIN = ("SEND_OK", "SUBMITTED", "UNKNOWN")
 _UNSEEN = "attempts_not_recorded"
 _SEND = ("producer_group", "client_id", "topic", "msg_id", "mode")  # what attempts of one send share
@@ -86,6 +89,13 @@ def beside(a: Attempts) -> BoolArray:
     if near.any():
         near &= striking(a.table) | _unnumbered(a.table)
     return near
+
+
+def told_of(own: pa.Table, after: pa.Table, midnight_ms: int) -> pa.Table:
+    """Of the rows of lost_lines of a date and of the next one, those whose lines may be the date's own."""
+    soon = pa.scalar((midnight_ms + DAY_MS + REACH_MS) * 1000).cast(pa.timestamp("us", "UTC"))
+    told = [part.select(NO_LOSSES.column_names).cast(NO_LOSSES.schema) for part in (own, after)]
+    return pa.concat_tables([told[0], told[1].filter(pc.less(told[1]["told_at"], soon))])
 
 
 class SendParts:

@@ -25,11 +25,11 @@ If the slow send ended in the very millisecond of the choice, the client may not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, reduce
 from math import prod
 from operator import or_
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from hindsight.udfs.fault_tolerance import (
     FaultItem,
@@ -40,23 +40,21 @@ from hindsight.udfs.fault_tolerance import (
     is_available,
 )
 
-T = TypeVar("T", bound=Hashable)
 
-
-class NumberedSets(Generic[T]):
+class NumberedSets:
     """Gives each member that it meets the next free bit."""
 
     def __init__(self) -> None:
-        self._bits: dict[T, int] = {}
+        self._bits: dict[str, int] = {}
 
-    def bits(self, members: Iterable[T]) -> int:
+    def bits(self, members: Iterable[str]) -> int:
         """The set of these members."""
         found = 0
         for member in members:
             found |= self._bits.setdefault(member, 1 << len(self._bits))
         return found
 
-    def members(self, bits: int) -> list[T]:
+    def members(self, bits: int) -> list[str]:
         """Who is in the set, in the order in which they were met."""
         return [member for member, bit in self._bits.items() if bit & bits]
 
@@ -168,7 +166,7 @@ Rank = tuple[bool, int, int]
 # What the table may hold of a broker (None: nothing), whether it can be reached, and why it is not as recorded.
 Ranked = tuple[Rank | None, bool, str | None]
 
-_REASONS = NumberedSets[str]()
+_REASONS = NumberedSets()
 _EITHER_WAY, _NEAR = (_REASONS.bits([reason]) for reason in (SAME_MILLISECOND, NEAR_LATENCIES))
 _ALL_REASONS = (1 << _REASON_BITS) - 1
 _NOBODY = 1  # the bit of no broker
