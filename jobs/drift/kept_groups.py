@@ -28,6 +28,7 @@ from hindsight.udfs.consumer.topic_facts import Expected
 from hindsight.udfs.groups.group_fold import GroupFold
 from hindsight.udfs.rebalances.round_shares import ShareRound
 from hindsight.udfs.servers.server_fold import ServerFold
+from hindsight.udfs.values.kept_states import form_of
 
 FOLDER = "_walks"
 KEPT_STATES, KEPT_TOLD = "kept states", "told so far"
@@ -193,7 +194,7 @@ class KeptSoFar:
         """The rounds of the date that showed something else than the one before."""
         found: dict[Group, list[ShareRound]] = defaultdict(list)
         for group, collector, value in self._told[SHARE]:
-            found[group, collector].append(ShareRound.of_state(value))
+            found[group, collector].append(form_of(ShareRound).read(value))
         return found
 
     def sightings(self) -> list[dict[str, Any]]:
@@ -276,7 +277,7 @@ class CutRows:
 
     def _new_shares(self, shares: Mapping[Group, Sequence[ShareRound]]) -> Iterator[tuple[str, Group, Any]]:
         for of, rounds in shares.items():
-            yield from ((SHARE, of, one.to_state()) for one in rounds[self._shares[of] :])
+            yield from ((SHARE, of, form_of(ShareRound).write(one)) for one in rounds[self._shares[of] :])
             self._shares[of] = len(rounds)
 
     def _new_expectations(self, expected: Iterable[tuple[str, Expected]]) -> Iterator[tuple[str, Group, Any]]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hindsight.udfs.allocation import sort_client_ids
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.values.kept_states import Kept
 
 _EXPIRY_MS = 120_000  # after so long without a heartbeat a broker gives a member up: ClientManager#scanNotActiveChannel
 _REMEMBERED_MS = 600_000  # that a member came back without a new start
@@ -28,7 +29,7 @@ class Absent(NamedTuple):
 
 
 @dataclass
-class Absence:
+class Absence(Kept):
     """The members that lists lack, and when one last came back as it was. Epoch milliseconds."""
 
     members: dict[str, Absent] = field(default_factory=dict)
@@ -82,13 +83,3 @@ class Absence:
         started, read = self.members[client_id].started, group.reads.get(client_id)
         now = read.started_at if read is not None else None
         return started is None or now is None or started == now
-
-    def to_state(self) -> dict[str, Any]:
-        """As JSON values, in an order that equal ones share."""
-        return {"members": {c: list(one) for c, one in sorted(self.members.items())}, "came_back": self.came_back}
-
-    @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> Absence:
-        """What ``to_state`` wrote; older states hold nothing of it."""
-        members = {c: Absent(*one) for c, one in state.get("members", {}).items()}
-        return cls(members, dict(state.get("came_back", {})))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX, Queue, TopicQueue
+from hindsight.udfs.values.kept_states import Kept
 
 Owners = Mapping[TopicQueue, str | None]
 
@@ -182,7 +183,7 @@ def moves(before: Owners, after: Owners, expected_before: Owners, expected_after
 
 
 @dataclass
-class Churn:
+class Churn(Kept):
     """The last settled owners of a group's topics, and the membership change that is not yet settled."""
 
     owners: dict[str, dict[TopicQueue, str | None]] = field(default_factory=dict)
@@ -221,29 +222,7 @@ class Churn:
             changes.append(Change(topic.topic, self.changed_at or group.at, group.at, joined, left, made))
         return changes
 
-    def to_state(self) -> dict[str, Any]:
-        """The churn's memory as JSON values, in an order that equal ones share."""
-        return {
-            "owners": {topic: _rows(owners) for topic, owners in sorted(self.owners.items())},
-            "expected": {topic: _rows(owners) for topic, owners in sorted(self.expected.items())},
-            "members": self.members,
-            "changed_at": self.changed_at,
-        }
-
-    @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> Churn:
-        """What ``to_state`` wrote."""
-        owners, expected = (
-            {topic: {(t, b, q): owner for t, b, q, owner in rows} for topic, rows in state[name].items()}
-            for name in ("owners", "expected")
-        )
-        return cls(owners, expected, state["members"], state["changed_at"])
-
 
 def _alone(owners: Any) -> str | None:
     """The owner, if there is exactly one."""
     return owners[0].client_id if len(owners) == 1 else None
-
-
-def _rows(owners: Owners) -> list[list[Any]]:
-    return [[*queue, owner] for queue, owner in sorted(owners.items())]

@@ -35,6 +35,7 @@ from hindsight.udfs.drift.disturbances import (
     route_changes,
 )
 from hindsight.udfs.drift.queue_standings import Standings
+from hindsight.udfs.values.kept_states import Kept
 
 # Refusals that say something: what was asked is a proxy, or there is no such group.
 _TOLD_IN_VAIN = tuple(f"refused, CODE {code}" for code in (NOT_SUPPORTED, TOPIC_NOT_EXIST))
@@ -51,7 +52,7 @@ class _Held(NamedTuple):
 
 
 @dataclass
-class GroupMemory:
+class GroupMemory(Kept):
     """What is remembered of one group; ``to_state`` and ``of_state`` carry it over a date's end."""
 
     rounds_read: int = 0
@@ -71,12 +72,12 @@ class GroupMemory:
     shown: dict[TopicQueue, tuple[str, int]] = field(default_factory=dict)  # who shows it alone, and since when
     lapsed: dict[TopicQueue, str] = field(default_factory=dict)  # who showed it alone, and was not heard of since
     slow: dict[TopicQueue, tuple[int, int]] = field(default_factory=dict)  # handed over: without owner from, until
-    unlocked: dict[tuple[str, TopicQueue], int] = field(default_factory=dict)
+    unlocked: dict[tuple[str, TopicQueue], int] = field(default_factory=dict, init=False)
     silent: dict[str, int] = field(default_factory=dict)
     unheard: dict[str, int] = field(default_factory=dict)  # no answer since, while the collector loses answers
     lost_at: int = 0  # when the collector last lost an answer of a broker that answered
     # Ids listed twice: by which connections (broker and address), and since when.
-    twice: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
+    twice: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict, init=False)
     relived: dict[str, int] = field(default_factory=dict)  # ids of which an earlier process answered after a later one
     newcomers: dict[str, int] = field(default_factory=dict)  # joined, and have not told what they subscribe
     missing: dict[str, int] = field(default_factory=dict)
@@ -88,12 +89,13 @@ class GroupMemory:
     peopled_at: int = 0  # when a member was listed last, or nobody told who is
     empty_since: int = 0  # when first nobody was listed any more; 0: somebody is
     diverged: bool = False  # brokers listed different members when they were asked last
-    troubled: bool = False  # a server is in trouble: not in the state
-    # Not in the state: the last reading of offsets; until when such as show the same change instants alone; it waits.
-    read: Readings = NO_READINGS
-    still_until: float = 0
-    is_behind: bool = False
-    changing: set[TopicQueue] = field(default_factory=set)  # changed their owner lately, and have one now
+    # Not in the state: whether a server is in trouble; the last reading of offsets; until when such as show the same
+    # change instants alone; it waits; which queues changed their owner lately, and have one now.
+    troubled: bool = field(default=False, init=False)
+    read: Readings = field(default=NO_READINGS, init=False)
+    still_until: float = field(default=0, init=False)
+    is_behind: bool = field(default=False, init=False)
+    changing: set[TopicQueue] = field(default_factory=set, init=False)
 
     def interval_s(self, timing: Timing) -> float:
         """The group's usual time between rounds in which it was read."""
@@ -442,53 +444,22 @@ class GroupMemory:
     def to_state(self) -> dict[str, Any]:
         """The memory as JSON values, in an order that equal memories share."""
         return {
-            **{name: getattr(self, name) for name in (*_PLAIN, *_PLAIN_LATER, "routes")},
-            **{name: _rows(getattr(self, name)) for name in ("held", *_OF_QUEUES)},
+            **super().to_state(),
             "disturbances": sorted(self.disturbances, key=str),
-            "last_disturbance": self.last_disturbance,
-            "standing": self.standing.to_state(),
             "stuck": sorted(self.standing.stuck),
             "unlocked": [[client_id, *queue, at] for (client_id, queue), at in sorted(self.unlocked.items())],
             "twice": [[c, *name, at] for c, since in sorted(self.twice.items()) for name, at in sorted(since.items())],
-            "absence": self.absence.to_state(),
-            "offsets": self.offsets.to_state(),
         }
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> GroupMemory:
         """The memory that ``to_state`` wrote; states of earlier releases lack some of it."""
-        state = {"stuck": (), "shown": (), "lapsed": (), "slow": (), "twice": (), "absence": {}, "offsets": (), **state}
-        last = state["last_disturbance"]
-        plain = {name: state[name] for name in (*_PLAIN, *(name for name in _PLAIN_LATER if name in state))}
-        return cls(
-            **plain | {name: _by_queue(state[name]) for name in _OF_QUEUES},
-            routes={topic: [(b, q) for b, q in queues] for topic, queues in state["routes"].items()},
-            disturbances=[Disturbance(*d) for d in state["disturbances"]],
-            last_disturbance=Disturbance(*last) if last else None,
-            standing=Standings.of_state(state["standing"], state["stuck"]),
-            held={(t, b, q): _Held(owner, due, tuple(at)) for t, b, q, owner, due, at in state["held"]},
-            unlocked={(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]},
-            absence=Absence.of_state(state["absence"]),
-            twice=_twice(state["twice"]),
-            offsets=OffsetMarks.of_state(state["offsets"]),
-        )
-
-
-# What the state holds as it is, and what of that earlier releases did not write; what it holds by queue.
-_PLAIN = ("rounds_read", "read_at", "last_at", "progress_at", "members", "starts", "subscriptions", "silent", "missing")
-_PLAIN_LATER = (
-    "ordered", "unheard", "lost_at", "relived", "newcomers", "remade", "by_hand", "peopled_at", "empty_since",
-    "diverged",
-)  # fmt: skip
-_OF_QUEUES = ("ownerless", "new_queues", "shown", "lapsed", "slow")
-
-
-def _rows(by_queue: Mapping[TopicQueue, Any]) -> list[list[Any]]:
-    return [[*queue, *(of if isinstance(of, tuple) else (of,))] for queue, of in sorted(by_queue.items())]
-
-
-def _by_queue(rows: Iterable[list[Any]]) -> dict[TopicQueue, Any]:
-    return {(t, b, q): of[0] if len(of) == 1 else tuple(of) for t, b, q, *of in rows}
+        made = super().of_state(state)
+        made.standing = Standings.of_state(state["standing"], state.get("stuck", ()))
+        made.unlocked = {(client_id, (t, b, q)): at for client_id, t, b, q, at in state["unlocked"]}
+        for client_id, broker, address, at in state.get("twice", ()):
+            made.twice.setdefault(client_id, {})[broker, address] = at
+        return made
 
 
 def _own(read: Read) -> list[Any]:
@@ -504,13 +475,6 @@ def _connections_of(client_id: str, group: GroupRound) -> set[tuple[str, str]]:
         own = sum(name == (broker or "") for name, _ in found)
         found |= {(broker or "", f"#{number}") for number in range(own, listed.count(client_id))}
     return found
-
-
-def _twice(state: Iterable[list[Any]]) -> dict[str, dict[tuple[str, str], int]]:
-    made: dict[str, dict[tuple[str, str], int]] = {}
-    for client_id, broker, address, at in state:
-        made.setdefault(client_id, {})[broker, address] = at
-    return made
 
 
 def gap_source(missing_input: str) -> str | None:

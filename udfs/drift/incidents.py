@@ -26,6 +26,7 @@ from hindsight.udfs.consumer.drift_timing import Opening, Timing
 from hindsight.udfs.drift.disturbances import Disturbance, Grace
 from hindsight.udfs.drift.finding import SEVERITIES, Finding, Subject, begun
 from hindsight.udfs.drift.root_cause import UNEXPLAINED, Cause
+from hindsight.udfs.values.kept_states import form_of
 
 SUPPRESSED, PENDING, OPEN = "SUPPRESSED", "PENDING", "OPEN"
 CLEARING, RESOLVED, FLAPPING = "CLEARING", "RESOLVED", "FLAPPING"
@@ -142,31 +143,13 @@ def subject_text(subject: Subject) -> str:
     return "\t".join("" if part is None else str(part) for part in subject)
 
 
-def track_of(values: Mapping[str, Any]) -> Track:
-    """The track whose ``vars`` were written as JSON values."""
-    incident = values["incident"]
-    return Track(
-        **{
-            **values,
-            "causes": [Cause(*cause) for cause in values["causes"]],
-            "incident": Cause(*incident) if incident else None,
-        }
-    )
-
-
 def incident_of(values: Mapping[str, Any], evidence: Mapping[str, Sequence[str]]) -> Incident:
     """The incident written as JSON values, with its evidence, which stands beside them."""
-    attached = [Attached(Subject(*a[0]), *a[1:]) for a in values["attached"]]
-    disturbance = values["disturbance"]
-    return Incident(
-        **{
-            **values,
-            "cause": Cause(*values["cause"]),
-            "attached": {a.subject: a for a in attached},
-            "disturbance": Disturbance(*disturbance) if disturbance else None,
-            "evidence": list(evidence.get(values["incident_id"], ())),
-        }
-    )
+    attached = map(form_of(Attached).read, values["attached"])
+    made: Incident = form_of(Incident).read({**values, "attached": ()})
+    made.attached = {one.subject: one for one in attached}
+    made.evidence = list(evidence.get(made.incident_id, ()))
+    return made
 
 
 @dataclass
@@ -409,7 +392,7 @@ class Ledger:
         return cls(
             group,
             timing,
-            tracks={Subject(*s): track_of(t) for s, t in state["tracks"]},
+            tracks={Subject(*s): form_of(Track).read(t) for s, t in state["tracks"]},
             incidents={i.cause: i for i in (incident_of(values, evidence) for values in state["incidents"])},
             openings={Cause(name, key): (day, order) for name, key, day, order in state["openings"]},
         )

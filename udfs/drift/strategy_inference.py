@@ -19,6 +19,7 @@ from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.round_facts import BROADCASTING, Queue, TopicRound
 from hindsight.udfs.drift.finding import some
 from hindsight.udfs.strategies.consistent_hash import kept_answers
+from hindsight.udfs.values.kept_states import Kept
 
 # Ring sizes that are tried: RocketMQ's default, and what its users set instead.
 VIRTUAL_NODES = (1, 2, 3, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100)
@@ -78,12 +79,13 @@ def _owners(
 
 
 @dataclass
-class Inference:
+class Inference(Kept):
     """By topic: the candidates that explain every settled round so far, and in how many rounds that was asked."""
 
     surviving: dict[str, list[str]] = field(default_factory=dict)
     rounds: dict[str, int] = field(default_factory=dict)
-    last: dict[str, str] = field(default_factory=dict)  # lists and owners of the last round, to ask each only once
+    # Lists and owners of the last round, to ask each only once.
+    last: dict[str, str] = field(default_factory=dict, init=False)
 
     def take(self, group: GroupRound) -> dict[str, tuple[str, ...]]:
         """Take in a settled round; the candidates left for each topic whose strategy no record names."""
@@ -116,15 +118,6 @@ class Inference:
         fits = reproducing(topic.topic, queues, group.members, owners)
         before = self.surviving.get(topic.topic)
         self.surviving[topic.topic] = sorted(fits if before is None else fits & set(before))
-
-    def to_state(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"surviving": self.surviving, "rounds": self.rounds}
-
-    @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> Inference:
-        """What ``to_state`` wrote."""
-        return cls({t: list(names) for t, names in state["surviving"].items()}, dict(state["rounds"]))
 
 
 def scope_reasons(group: GroupRound) -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX, TopicQueue
 from hindsight.udfs.rebalances.rebalance_event import (
@@ -47,6 +47,7 @@ from hindsight.udfs.rebalances.share_ledger import (
     NotTaken,
     ShareLedger,
 )
+from hindsight.udfs.values.kept_states import Kept
 
 ONE_REBALANCE_MS = 3_000
 _WOKEN_WITHIN_MS = 5_000  # from a notification to its first result
@@ -120,7 +121,7 @@ class MetExceptions:
 
 
 @dataclass
-class LoggedShares:
+class LoggedShares(Kept):
     """The logs of a group's clients, date by date."""
 
     ledger: ShareLedger = field(default_factory=ShareLedger)
@@ -337,33 +338,16 @@ class LoggedShares:
         """Forget clients whose last result is from before an instant."""
         for client_id in [client_id for client_id, at in self.last.items() if at < before]:
             for queue in self.ledger.held_by(client_id):
-                self.ledger.holders[queue].pop(client_id)
+                holders = self.ledger.holders[queue]
+                del holders[client_id]
+                if not holders:
+                    del self.ledger.holders[queue]
             del self.last[client_id]
         self.counted = {client_id: count for client_id, count in self.counted.items() if client_id in self.last}
         self.shared = {key: one for key, one in self.shared.items() if key[0] in self.last}
         self.folders = {
             folder: kept for folder, of in self.folders.items() if (kept := [c for c in of if c in self.last])
         }
-
-    def to_state(self) -> dict[str, Any]:
-        """What the next date begins with, as JSON values."""
-        return {
-            "ledger": self.ledger.to_state(),
-            "shared": [[*key, *one] for key, one in sorted(self.shared.items())],
-            "last": self.last,
-            "counted": self.counted,
-            "folders": self.folders,
-            "orders": self.orders,
-        }
-
-    @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> LoggedShares:
-        """What ``to_state`` wrote."""
-        return cls(
-            ShareLedger.of_state(state["ledger"]),
-            {(client_id, topic): Shared(*one) for client_id, topic, *one in state["shared"]},
-            *(state[name] for name in ("last", "counted", "folders", "orders")),
-        )
 
 
 def _woken_by(trigger: Trigger, around: Around, before: int | None) -> str | None:

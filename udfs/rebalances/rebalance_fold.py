@@ -32,7 +32,7 @@ from hindsight.udfs.rebalances.rebalance_event import (
 )
 from hindsight.udfs.rebalances.round_shares import Moved, RoundShares, ShareRound
 from hindsight.udfs.rebalances.share_ledger import HEARD, REFUSED, RESULT, SWALLOWED, Line
-from hindsight.udfs.values.kept_states import state_of, state_text
+from hindsight.udfs.values.kept_states import Kept, state_of, state_text
 
 _ASSIGNED = "queues_assigned"
 OF_GROUP = (*HEARD, _ASSIGNED)  # kinds of client_event that name a group
@@ -170,7 +170,7 @@ HOW = {
 
 
 @dataclass
-class RebalanceFold:
+class RebalanceFold(Kept):
     """One group. ``signs``: those of the end of the date before; ``addresses``: whose a channel is."""
 
     logged: LoggedShares = field(default_factory=LoggedShares)
@@ -242,26 +242,12 @@ class RebalanceFold:
 
     def to_json(self) -> str:
         """The state; equal folds give equal texts."""
-        state = {
-            "logged": self.logged.to_state(),
-            "rounds": {collector: one.to_state() for collector, one in self.rounds.items()},
-            "signs": [list(sign) for sign in self.signs],
-            "created": self.created,
-            "addresses": self.addresses,
-        }
-        return state_text(state)
+        return state_text(self.to_state())
 
     @classmethod
     def of_json(cls, text: str) -> RebalanceFold:
         """The fold that ``to_json`` wrote."""
-        state = state_of(text)
-        return cls(
-            LoggedShares.of_state(state["logged"]),
-            {collector: RoundShares.of_state(one) for collector, one in state["rounds"].items()},
-            [Sign(*sign) for sign in state["signs"]],
-            state["created"],
-            state["addresses"],
-        )
+        return cls.of_state(state_of(text))
 
 
 def _silent_since(line: Membership) -> int | None:

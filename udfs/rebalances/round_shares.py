@@ -31,6 +31,7 @@ from hindsight.udfs.rebalances.rebalance_event import (
     trigger_of,
 )
 from hindsight.udfs.rebalances.share_ledger import HandOver, ShareLedger
+from hindsight.udfs.values.kept_states import Kept
 from hindsight.udfs.values.message_queues import is_system_topic
 
 SHARES = "shares"  # what a fold of rounds gives beside its other rows
@@ -65,28 +66,9 @@ class ShareRound(NamedTuple):
     ordered: bool | None
     alone: bool
 
-    def to_state(self) -> list[Any]:
-        """The round as JSON values."""
-        answers = {
-            client: [answer.at, answer.evidence, answer.started_at, sorted(answer.queues)]
-            for client, answer in self.answers.items()
-        }
-        members = None if self.members is None else list(self.members)
-        return [self.at, self.after, members, answers, dict(self.routes), self.ordered, self.alone]
-
-    @classmethod
-    def of_state(cls, state: Sequence[Any]) -> ShareRound:
-        """The round that ``to_state`` wrote."""
-        at, after, members, answers, routes, ordered, alone = state
-        told = {
-            client: Answer(read_at, evidence, started_at, frozenset((t, b, q) for t, b, q in queues))
-            for client, (read_at, evidence, started_at, queues) in answers.items()
-        }
-        return cls(at, after, None if members is None else tuple(members), told, routes, ordered, alone)
-
 
 @dataclass
-class RoundShares:
+class RoundShares(Kept):
     """The rounds of a group as one collector read them, one after the other."""
 
     ledger: ShareLedger = field(default_factory=ShareLedger)
@@ -179,15 +161,6 @@ class RoundShares:
     def close_date(self) -> None:
         """Nothing that comes later changes what was told."""
         self.ledger.close_date()
-
-    def to_state(self) -> dict[str, Any]:
-        """What the next date begins with, as JSON values."""
-        return {**vars(self), "ledger": self.ledger.to_state()}
-
-    @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> RoundShares:
-        """What ``to_state`` wrote."""
-        return cls(**{**state, "ledger": ShareLedger.of_state(state["ledger"])})
 
 
 class Moved(NamedTuple):

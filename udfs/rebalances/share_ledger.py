@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hindsight.udfs.consumer.round_facts import TopicQueue
+from hindsight.udfs.values.kept_states import Kept
 
 RESULT = "rebalance_result"
 SWALLOWED = ("rebalance_failed", "allocation_failed", "member_list_failed", "queue_add_failed")
@@ -59,7 +60,7 @@ class _Given(NamedTuple):
 
 
 @dataclass
-class ShareLedger:
+class ShareLedger(Kept):
     """Who holds what. ``given``: queues that nobody has taken since they were given up."""
 
     holders: dict[TopicQueue, dict[str, int]] = field(default_factory=dict)  # with when it was taken
@@ -105,21 +106,6 @@ class ShareLedger:
     def close_date(self) -> None:
         """Nothing that comes later changes a hand-over that was told."""
         self._doubles.clear()
-
-    def to_state(self) -> dict[str, Any]:
-        """The ledger as JSON values, in an order that equal ones share."""
-        return {
-            "holders": [[*queue, dict(sorted(of.items()))] for queue, of in sorted(self.holders.items()) if of],
-            "given": [[*queue, *given] for queue, given in sorted(self.given.items())],
-        }
-
-    @classmethod
-    def of_state(cls, state: dict[str, Any]) -> ShareLedger:
-        """What ``to_state`` wrote."""
-        return cls(
-            {(t, b, q): dict(holders) for t, b, q, holders in state["holders"]},
-            {(t, b, q): _Given(*given) for t, b, q, *given in state["given"]},
-        )
 
 
 class Line(NamedTuple):
