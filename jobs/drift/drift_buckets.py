@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import hindsight.schemas as schemas
-from hindsight.jobs.drift.drift_copies import END_SCHEMA, ENDS, LOGGED_NAMELESS, NAMES, ROUTE_ENTRIES, ROUTE_SCHEMAS
-from hindsight.jobs.drift.drift_cut import LOGGED, LOGGED_SCHEMA, SHOWS, SIGNS_OF_SERVERS, cut_schema
+from hindsight.jobs.drift.drift_cut import (
+    END_SCHEMA,
+    ENDS,
+    LOGGED,
+    LOGGED_NAMELESS,
+    LOGGED_SCHEMA,
+    NAMES,
+    ROUTE_ENTRIES,
+    ROUTE_SCHEMAS,
+    SHOWS,
+    SIGNS_OF_SERVERS,
+    cut_schema,
+)
 from hindsight.jobs.drift.drift_rebalances import Rebalances
 from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_round_rows, plain_rows
 from hindsight.jobs.drift.group_split import HOUR_US
@@ -227,13 +238,16 @@ class _Bucket:
 
     def _going_on(self, day: date) -> _Made:
         """What the first date has made so far, as it was kept."""
-        expected, changes = self._kept.expected(), self._kept.changes()
-        stored = self._opening(schemas.EXPECTED_ALLOCATION) if expected else []
-        kept_expected = [row for row in stored if (row["consumer_group"], *(row[n] for n in _NAMING)) in expected]
-        stored = self._opening(schemas.MEMBERSHIP_CHANGE) if changes else []
-        of_groups = [((row["consumer_group"], row["collector"], *change_key(row)), row) for row in stored]
-        kept_changes = [row for key, row in of_groups if key in changes]
-        return _Made(self._cluster, day, Stored(self._kept.shares(), kept_expected, expected, kept_changes))
+        made, changes = _Made(self._cluster, day, self._kept.expected()), self._kept.changes()
+        for of, rounds in self._kept.shares().items():
+            made.shares[of] += rounds
+        for row in self._opening(schemas.MEMBERSHIP_CHANGE):
+            if (row["consumer_group"], row["collector"], *change_key(row)) in changes:
+                made.stored[schemas.MEMBERSHIP_CHANGE].append(row)
+        for row in self._opening(schemas.EXPECTED_ALLOCATION):
+            if (row["consumer_group"], *(row[name] for name in _NAMING)) in made.known:
+                made.stored[schemas.EXPECTED_ALLOCATION].append(row)
+        return made
 
     def _strategy_states(self) -> pa.Table:
         days = [day for day, _ in self._of.dates]
@@ -258,7 +272,7 @@ class _Bucket:
             self._rounds,
             RoutedTopics(*self._routes(), self._read_in, self._cuts.collected),
             self._readings(),
-            _Offsets(self._given, self._names, self._slices, ends).of,
+            self._lags(ends),
             self._of.asks_proxy,
             self._of.cut_rounds,
             ends,
@@ -325,6 +339,22 @@ class _Bucket:
     def _routes(self) -> tuple[pa.Table, pa.Table]:
         reads, entries = (_rows(self._given, *named) for named in ROUTE_SCHEMAS.items())
         return reads, rows_of(entries, self._read_in)
+
+    def _lags(self, ends: QueueEnds) -> Callable[[RoundKey], Readings]:
+        """The readings of offsets; those of the last two slices are kept, as a reading is valid for a while."""
+        slices = {hour: one for one in self._slices for hour in range(one.first, one.last)}
+
+        @lru_cache(maxsize=2)
+        def lags(first: int, last: int) -> Lags:
+            rows = _of_table(self._given, schemas.QUEUE_PROGRESS.name, first, last)
+            return Lags(self._names.with_whole_names(rows), ends)
+
+        def of(key: RoundKey) -> Readings:
+            hour = key[2] // HOUR_US
+            own = slices.get(hour)
+            return (lags(own.first, own.last) if own is not None else lags(hour, hour + 1)).of(key)
+
+        return of
 
     def _modes(self) -> RequestModes:
         rows = rows_of_rounds(_of_table(self._given, schemas.MESSAGE_REQUEST_MODE.name), "consumer_group").rows
@@ -398,25 +428,6 @@ class _Bucket:
         return {key: sorted(readings) for key, readings in found.items()}
 
 
-class _Offsets:
-    """The readings of offsets, slice by slice: those of the last two are kept, as a reading is valid for a while."""
-
-    def __init__(self, given: Given, names: KnownNames, slices: Sequence[_Slice], ends: QueueEnds) -> None:
-        self._given, self._names, self._slices, self._ends = given, names, slices, ends
-        self._kept: dict[int, Lags] = {}  # by hour
-
-    def of(self, key: RoundKey) -> Readings:
-        """The reading of a round."""
-        hour = key[2] // HOUR_US
-        if hour not in self._kept:
-            own = next((s for s in self._slices if s.first <= hour < s.last), _Slice(None, hour, hour + 1))
-            rows = _of_table(self._given, schemas.QUEUE_PROGRESS.name, own.first, own.last)
-            made, last = Lags(self._names.with_whole_names(rows), self._ends), [*self._kept.values()][-1:]
-            self._kept = {at: lags for at, lags in self._kept.items() if lags in last}
-            self._kept |= dict.fromkeys(range(own.first, own.last), made)
-        return self._kept[hour].of(key)
-
-
 def _rounds_of_groups(captured: CapturedRounds) -> dict[tuple[str, str], list[tuple[int, int]]]:
     found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     read_at = captured.at.tolist()
@@ -426,32 +437,19 @@ def _rounds_of_groups(captured: CapturedRounds) -> dict[tuple[str, str], list[tu
     return {key: sorted(rounds) for key, rounds in found.items()}
 
 
-class Stored(NamedTuple):
-    """What a date had made where its walk goes on, of the tables that are written again as a whole."""
-
-    shares: Mapping[tuple[str, str], list[ShareRound]] = {}
-    expected: Sequence[Mapping[str, Any]] = ()
-    expectations: frozenset[tuple[Any, ...]] | set[tuple[Any, ...]] = frozenset()  # groups and names of these
-    changes: Sequence[Mapping[str, Any]] = ()
-
-
-NOTHING_STORED = Stored()
-
-
 class _Made:
-    """Rows of a date as groups give them."""
+    """Rows of a date as groups give them; ``stored``: those of before, of the tables that are written as a whole."""
 
-    def __init__(self, cluster: str, day: date, stored: Stored = NOTHING_STORED) -> None:
-        self.day = day
+    def __init__(self, cluster: str, day: date, known: Collection[tuple[Any, ...]] = ()) -> None:
+        """``known``: groups and names of the expectations that are stored."""
+        self.day, self.known = day, known
         self._place = {"cluster": cluster, "event_date": day}
         self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self._rounds: list[tuple[tuple[str, str, str], JudgedTopic]] = []
         self._expected: dict[int, tuple[str, Expected]] = {}
         self.shares: dict[tuple[str, str], list[ShareRound]] = defaultdict(list)  # by group and collector
-        self._stored = stored
+        self.stored: dict[Table, list[Mapping[str, Any]]] = defaultdict(list)
         self._changes: list[tuple[tuple[str, str], tuple[Any, ...]]] = []  # since the last cut
-        for key, rounds in stored.shares.items():
-            self.shares[key] += rounds
 
     def add(self, key: tuple[str, str, str], rows: Iterable[tuple[str, Any]]) -> None:
         """Take what a group's fold gives."""
@@ -472,8 +470,7 @@ class _Made:
         return kept.at(self.day, cut_us, self.shares, self._new_expected(), self._changes)
 
     def _new_expected(self) -> list[tuple[str, Expected]]:
-        known = self._stored.expectations
-        return [(group, one) for group, one in self._expected.values() if (group, *one.key.values()) not in known]
+        return [(group, one) for group, one in self._expected.values() if (group, *one.key.values()) not in self.known]
 
     def of_slice(self) -> Iterator[tuple[Table, pa.Table]]:
         """Rows that nothing is added to any more; what is expected is told once a date."""
@@ -487,10 +484,7 @@ class _Made:
     def of_date(self) -> Iterator[tuple[Table, pa.Table]]:
         """Rows that are left when the date closes."""
         yield from self.of_slice()
-        for table, rows in (
-            (schemas.MEMBERSHIP_CHANGE, self._stored.changes),
-            (schemas.EXPECTED_ALLOCATION, self._stored.expected),
-        ):
+        for table, rows in self.stored.items():
             yield table, plain_rows(table, [{**row, **self._place} for row in rows])
         if expected := self._new_expected():
             yield schemas.EXPECTED_ALLOCATION, expected_rows(self._place, expected)

@@ -19,9 +19,9 @@ import hindsight.schemas as schemas
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import SettingsError
 from hindsight.jobs.drift.drift_buckets import ClusterDates, DriftFold, DriftOptions
-from hindsight.jobs.drift.drift_copies import COPIED, copy, copy_ends
 from hindsight.jobs.drift.drift_cut import (
     ASKED_PROXY,
+    COPIED,
     CUT_ROUNDS,
     LOGGED,
     NEAREST,
@@ -32,6 +32,8 @@ from hindsight.jobs.drift.drift_cut import (
     SHOWS,
     SIGNS_OF_SERVERS,
     CutFile,
+    copy,
+    copy_ends,
     cut,
     look,
     needed_since,

@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hindsight.jobs.drift.drift_copies import NAMELESS, NAMELESS_SCHEMA
-from hindsight.jobs.drift.drift_cut import cut_schema
+from hindsight.jobs.drift.drift_cut import NAMELESS, NAMELESS_SCHEMA, cut_schema
 from hindsight.jobs.drift.drift_tables import plain_rows
 from hindsight.jobs.engines.runner import Given
 from hindsight.jobs.lake.cluster_dates import DAY_MS, midnight_of

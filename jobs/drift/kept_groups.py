@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.drift.drift_copies import END_SCHEMA
-from hindsight.jobs.drift.drift_cut import OF_LOGS
+from hindsight.jobs.drift.drift_cut import END_SCHEMA, OF_LOGS
 from hindsight.jobs.engines.runner import Given
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start

@@ -16,7 +16,7 @@ import pytest
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.drift import kept_groups
-from hindsight.jobs.drift.drift_copies import END_SCHEMA
+from hindsight.jobs.drift.drift_cut import END_SCHEMA
 from hindsight.jobs.drift.kept_groups import KEPT_TOLD, SHARE, CutRows
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.local_runner import LocalRunner

@@ -8,8 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.jobs.drift.drift_copies import END_SCHEMA
-from hindsight.jobs.drift.drift_cut import cut_schema
+from hindsight.jobs.drift.drift_cut import END_SCHEMA, cut_schema
 from hindsight.schemas import QUEUE_PROGRESS
 from hindsight.udfs.consumer.offset_marks import Reading, Readings
 from hindsight.udfs.consumer.owned_queues import Lags

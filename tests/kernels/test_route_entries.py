@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.jobs.drift.drift_copies import ROUTE_ENTRIES, ROUTE_SCHEMAS
+from hindsight.jobs.drift.drift_cut import ROUTE_ENTRIES, ROUTE_SCHEMAS
 from hindsight.udfs.consumer.topic_routes import READ, entries_of, rounds_of, rows_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
