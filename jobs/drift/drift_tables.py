@@ -14,7 +14,7 @@ import pyarrow as pa
 import hindsight.schemas as schemas
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import kernel_schema
-from hindsight.udfs.consumer.broker_rounds import ASSIGNMENT
+from hindsight.udfs.consumer.broker_assignment import ASSIGNMENT
 from hindsight.udfs.consumer.topic_facts import Expected, JudgedTopic, TopicFacts
 from hindsight.udfs.consumer.topic_routes import Queues
 from hindsight.udfs.groups.group_walk import CHANGE, DRIFT, INCIDENT, STATE

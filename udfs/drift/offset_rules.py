@@ -6,12 +6,13 @@ Each function's first line is its definition. What offsets alone cannot tell is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import Mark
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
-from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, Queue, TopicQueue, TopicRound
+from hindsight.udfs.consumer.round_facts import BROADCASTING, RETRY_PREFIX, Owner, TopicQueue, TopicRound
 from hindsight.udfs.drift.finding import Finding, clock, evidence, queue_name
 
 NOT_COMMITTED = "NOT_COMMITTED"
@@ -30,20 +31,17 @@ def offset_rewound(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     Kind NOT_COMMITTED: it reads as 0 or less, as where the broker has no offset of the group any more. A queue that two
     processes hold is left out: each commits its own offset.
     """
-    for queue, mark in _speaking(group):
-        back = mark.back
-        if back is None or not back.confirmed or _is_shared(group, queue):
+    for one in _speaking(group):
+        back, last = one.mark.back, one.mark.last
+        if back is None or not back.confirmed or len(one.owners) > 1 or group.duplicates:
             continue
-        gone = mark.last.consumer_offset <= 0
-        what = "is not committed any more" if gone else f"stands at {mark.last.consumer_offset}"
-        yield _of_queue(
+        gone = last.consumer_offset <= 0
+        what = "is not committed any more" if gone else f"stands at {last.consumer_offset}"
+        yield one.finding(
             "OFFSET_REWOUND",
             "HIGH",
-            group,
-            queue,
-            mark,
-            f"the offset of {group.consumer_group} in {_name(queue)} {what}, after {back.high}, since "
-            f"{clock(back.since)}: {back.high - max(mark.last.consumer_offset, 0)} messages are consumed again.",
+            f"the offset of {group.consumer_group} in {one.name} {what}, after {back.high}, since "
+            f"{clock(back.since)}: {back.high - max(last.consumer_offset, 0)} messages are consumed again.",
             since=back.since,
             kind=NOT_COMMITTED if gone else None,
             assumptions=() if group.complete else (_OWNERS,),
@@ -56,17 +54,14 @@ def offset_jumped(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     Possible only: a proxy's clients are in no broker's list. Of a group that consumes, no reading tells a skip from a
     catching up: a slave may hand out what its master does not count.
     """
-    for queue, mark in _speaking(group):
-        ahead = mark.ahead
+    for one in _speaking(group):
+        ahead = one.mark.ahead
         if ahead is None or not ahead.confirmed or group.past.peopled_at >= ahead.stood_at:
             continue
-        yield _of_queue(
+        yield one.finding(
             "OFFSET_JUMPED",
             "HIGH",
-            group,
-            queue,
-            mark,
-            f"the offset of {group.consumer_group} in {_name(queue)} went from {ahead.consumer_offset_then} to "
+            f"the offset of {group.consumer_group} in {one.name} went from {ahead.consumer_offset_then} to "
             f"{ahead.consumer_offset} before {clock(ahead.moved_at)}, while nobody was connected and nothing was "
             f"handed out: {ahead.consumer_offset - ahead.consumer_offset_then} messages are skipped.",
             since=ahead.moved_at,
@@ -76,18 +71,15 @@ def offset_jumped(group: GroupRound, timing: Timing) -> Iterator[Finding]:
 
 def offset_beyond_end(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """The group's offset lies beyond the queue's end, in two readings: what comes before it is not consumed."""
-    for queue, mark in _speaking(group):
-        since = mark.beyond_since
-        if since is None or mark.last.read_at - since < timing.offset_commit_s * 1000:
+    for one in _speaking(group):
+        since, last = one.mark.beyond_since, one.mark.last
+        if since is None or last.read_at - since < timing.offset_commit_s * 1000:
             continue
-        end, committed = mark.last.broker_offset, mark.last.consumer_offset
-        yield _of_queue(
+        end, committed = last.broker_offset, last.consumer_offset
+        yield one.finding(
             "OFFSET_BEYOND_END",
             "HIGH",
-            group,
-            queue,
-            mark,
-            f"the offset of {group.consumer_group} in {_name(queue)} is {committed} since {clock(since)}, and "
+            f"the offset of {group.consumer_group} in {one.name} is {committed} since {clock(since)}, and "
             f"the queue ends at {end}: the next {committed - end} messages are skipped, unless clients correct it.",
             since=since,
         )
@@ -99,24 +91,21 @@ def end_went_back(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     INFO where the topic was made anew (it was in no route for a while, or all its queues on two brokers or more began
     anew) and the group went on in it.
     """
-    for queue, mark in _speaking(group):
-        ended = mark.ended
+    for one in _speaking(group):
+        ended, last = one.mark.ended, one.mark.last
         if ended is None or not ended.confirmed:
             continue
-        made_anew = _is_made_anew(group, queue[0])
-        went_on = mark.last.consumer_offset <= mark.last.broker_offset
-        waits = made_anew and not went_on and mark.last.read_at - ended.at < _CORRECTED_S * 1000
+        made_anew = _is_made_anew(group, one.queue[0])
+        went_on = last.consumer_offset <= last.broker_offset
+        waits = made_anew and not went_on and last.read_at - ended.at < _CORRECTED_S * 1000
         if waits:
             continue
         what = "its topic was deleted and made again" if made_anew else "messages of its broker are gone"
-        yield _of_queue(
+        yield one.finding(
             "END_WENT_BACK",
             "INFO" if made_anew and went_on else "HIGH",
-            group,
-            queue,
-            mark,
-            f"the end of {_name(queue)} went back from {ended.high} before {clock(ended.at)}, and is "
-            f"{mark.last.broker_offset}: {what}; {group.consumer_group} stands at {mark.last.consumer_offset}.",
+            f"the end of {one.name} went back from {ended.high} before {clock(ended.at)}, and is "
+            f"{last.broker_offset}: {what}; {group.consumer_group} stands at {last.consumer_offset}.",
             since=ended.at,
             assumptions=() if made_anew else (_SLAVE,),
         )
@@ -132,17 +121,14 @@ def _is_made_anew(group: GroupRound, topic: str) -> bool:
 
 def messages_lost(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     """The broker has deleted messages that the group has not read: its offset lies before the first that is there."""
-    for queue, mark in _speaking(group):
-        if mark.lost:
-            yield _of_queue(
+    for one in _speaking(group):
+        lost, committed = one.mark.lost, one.mark.consumer_offset
+        if lost:
+            yield one.finding(
                 "MESSAGES_LOST",
                 "CRITICAL",
-                group,
-                queue,
-                mark,
-                f"{mark.lost} messages of {_name(queue)} were deleted before {group.consumer_group} read them: it "
-                f"stands at {mark.last.consumer_offset}, and the first that is there is "
-                f"{mark.last.consumer_offset + mark.lost}.",
+                f"{lost} messages of {one.name} were deleted before {group.consumer_group} read them: it "
+                f"stands at {committed}, and the first that is there is {committed + lost}.",
             )
 
 
@@ -152,18 +138,15 @@ def messages_at_risk(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     Possible only: a broker deletes at its hour, or when its disk is full. The pace is that of the time between its last
     two deletions; before two were seen it is told of a group that stands still alone.
     """
-    for queue, mark in _speaking(group):
-        told = mark.deleting
-        if told is None or not mark.at_risk:
+    for one in _speaking(group):
+        told, last = one.mark.deleting, one.mark.last
+        if told is None or not one.mark.at_risk:
             continue
-        yield _of_queue(
+        yield one.finding(
             "MESSAGES_AT_RISK",
             "HIGH",
-            group,
-            queue,
-            mark,
-            f"{group.consumer_group} is {mark.last.broker_offset - mark.last.consumer_offset} messages behind in "
-            f"{_name(queue)}, and {max(mark.last.consumer_offset - told.min_offset, 0)} lie before the next that it "
+            f"{group.consumer_group} is {last.broker_offset - last.consumer_offset} messages behind in "
+            f"{one.name}, and {max(last.consumer_offset - told.min_offset, 0)} lie before the next that it "
             f"reads; the broker's last deletion took {told.deleted}, the group read {told.consumed} before it.",
             assumptions=(_DELETES_AS_BEFORE,),
         )
@@ -177,9 +160,8 @@ def queue_lags_alone(group: GroupRound, timing: Timing) -> Iterator[Finding]:
     if group.message_model == BROADCASTING:
         return
     for queue in _behind_alone(group):
-        topic = group.topic(queue[0])
-        owners = topic.owners.get(_own(queue), ()) if topic is not None else ()
-        mark = group.past.offsets.marks[queue]
+        one = _OfQueue(group, queue, group.past.offsets.marks[queue])
+        topic, owners, mark = group.topic(queue[0]), one.owners, one.mark
         if topic is None or len(owners) != 1 or mark.back or not _others_keep_up(group, topic, queue):
             continue
         progress = group.past.progress[queue]
@@ -187,13 +169,10 @@ def queue_lags_alone(group: GroupRound, timing: Timing) -> Iterator[Finding]:
             continue  # as its offsets were read last, it was another's or nobody's
         stands = queue in group.past.stuck
         behind_s = max(mark.behind_s, progress.waited_ms() // 1000 if stands else 0)
-        yield _of_queue(
+        yield one.finding(
             "QUEUE_LAGS_ALONE",
             "HIGH" if progress.rises else "MEDIUM",
-            group,
-            queue,
-            mark,
-            f"{_name(queue)} is {mark.last.broker_offset - mark.last.consumer_offset} messages and at least "
+            f"{one.name} is {mark.last.broker_offset - mark.last.consumer_offset} messages and at least "
             f"{behind_s} s behind in {group.consumer_group}, at {owners[0].client_id}, and no other queue of "
             f"{queue[0]} is.",
             client_id=owners[0].client_id,
@@ -248,60 +227,51 @@ def dead_letters(group: GroupRound, timing: Timing) -> Iterator[Finding]:
         )
 
 
-def _speaking(group: GroupRound) -> Iterator[tuple[TopicQueue, Mark]]:
+class _OfQueue(NamedTuple):
+    """A queue of a group, and what is remembered of its offsets."""
+
+    group: GroupRound
+    queue: TopicQueue
+    mark: Mark
+
+    @property
+    def name(self) -> str:
+        """As RocketMQ users say it."""
+        return queue_name(self.queue[0], self.queue[1:])
+
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """Who shows it."""
+        topic = self.group.topic(self.queue[0])
+        return topic.owners.get(self.queue[1:], ()) if topic is not None else ()
+
+    def finding(
+        self, code: str, severity: str, sentence: str, assumptions: tuple[str, ...] = (), **more: Any
+    ) -> Finding:
+        """A finding of it; ``more``: other fields."""
+        return Finding(
+            code,
+            severity,
+            sentence,
+            topic=self.queue[0],
+            queue=self.queue[1:],
+            trust="possible" if assumptions else "certain",
+            observed=self.owners,
+            evidence=evidence(self.group, self.group.topic(self.queue[0]), self.group.reads),
+            captured_at=self.mark.last.read_at,
+            assumptions=assumptions,
+            **more,
+        )
+
+
+def _speaking(group: GroupRound) -> Iterator[_OfQueue]:
     """The queues whose last reading may say something, where it is still valid."""
     for queue in sorted(group.past.offsets.speaking):
         if queue in group.past.progress:
-            yield queue, group.past.offsets.marks[queue]
-
-
-def _is_shared(group: GroupRound, queue: TopicQueue) -> bool:
-    """Two processes hold the queue, or two share an id: which of them committed is not known."""
-    topic = group.topic(queue[0])
-    owners = topic.owners.get(_own(queue), ()) if topic is not None else ()
-    return len(owners) > 1 or bool(group.duplicates)
+            yield _OfQueue(group, queue, group.past.offsets.marks[queue])
 
 
 def _others_keep_up(group: GroupRound, topic: TopicRound, queue: TopicQueue) -> bool:
     """Two other queues at least have valid readings, as has this one: none of them is among those that lag."""
     readable = [(topic.topic, *each) for each in topic.queues or ()]
     return len(readable) > 2 and queue in readable and all(each in group.past.progress for each in readable)
-
-
-def _own(queue: TopicQueue) -> Queue:
-    return queue[1], queue[2]
-
-
-def _name(queue: TopicQueue) -> str:
-    return queue_name(queue[0], _own(queue))
-
-
-def _of_queue(
-    code: str,
-    severity: str,
-    group: GroupRound,
-    queue: TopicQueue,
-    mark: Mark,
-    sentence: str,
-    *,
-    since: int | None = None,
-    client_id: str | None = None,
-    kind: str | None = None,
-    assumptions: tuple[str, ...] = (),
-) -> Finding:
-    topic, own = group.topic(queue[0]), _own(queue)
-    return Finding(
-        code,
-        severity,
-        sentence,
-        topic=queue[0],
-        queue=own,
-        client_id=client_id,
-        kind=kind,
-        trust="possible" if assumptions else "certain",
-        observed=topic.owners.get(own, ()) if topic is not None else (),
-        evidence=evidence(group, topic, group.reads),
-        captured_at=mark.last.read_at,
-        since=since,
-        assumptions=assumptions,
-    )

@@ -158,16 +158,6 @@ def _reaches(cause: Cause, finding: Finding, group: GroupRound) -> bool:
     return own or any(server in topic.brokers for topic in group.topics if topic.topic == finding.topic)
 
 
-def _data_gap(case: _Case) -> str | None:
-    """The finding is that an input does not come."""
-    return case.finding.kind if case.finding.code == "DATA_GAP" else None
-
-
-def _group_down(case: _Case) -> str | None:
-    """The group has no live member."""
-    return "" if case.finding.code == "GROUP_DOWN" else None
-
-
 def _consume_disabled(case: _Case) -> str | None:
     """The broker does not let the group consume: of a topic, one of its brokers."""
     held_back, finding = case.group.past.held_back, case.finding
@@ -319,7 +309,8 @@ def _by_design(case: _Case) -> str | None:
 
 
 def _itself(code: str) -> Callable[[_Case], str | None]:
-    """What is found of offsets comes of nothing that a round shows: by the topic, or the retry topic."""
+    """What is found comes of nothing else: by its topic, by the retry topic or the input that its kind names, or
+    of the group as a whole."""
 
     def match(case: _Case) -> str | None:
         return (case.finding.topic or case.finding.kind or "") if case.finding.code == code else None
@@ -329,8 +320,8 @@ def _itself(code: str) -> Callable[[_Case], str | None]:
 
 # In order of precedence; UNEXPLAINED is what is left.
 CAUSES: dict[str, Callable[[_Case], str | None]] = {
-    "DATA_GAP": _data_gap,
-    "GROUP_DOWN": _group_down,
+    "DATA_GAP": _itself("DATA_GAP"),
+    "GROUP_DOWN": _itself("GROUP_DOWN"),
     "CONSUME_DISABLED": _consume_disabled,
     "DUPLICATE_CLIENT_ID": _duplicate_client_id,
     "SUBSCRIPTION_INCONSISTENT": _subscription,

@@ -22,7 +22,7 @@ from functools import cache
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
-from hindsight.udfs.consumer.broker_rounds import ASSIGNMENT, NOT_ASSIGNED, Assigned, BrokerAssignments
+from hindsight.udfs.consumer.broker_assignment import ASSIGNMENT, NOT_ASSIGNED, Assigned, BrokerAssignments
 from hindsight.udfs.consumer.group_rows import Again, said_again
 from hindsight.udfs.consumer.listed_members import Row, listed_members
 from hindsight.udfs.consumer.member_rules import Rules, member_events, member_rules
