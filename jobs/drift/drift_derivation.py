@@ -38,7 +38,7 @@ from hindsight.jobs.drift.drift_cut import (
     look,
     needed_since,
 )
-from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, SplitOpening
+from hindsight.jobs.drift.group_split import LOGS, WANTS, Cutting, split_opening
 from hindsight.jobs.drift.kept_groups import (
     END_OF_QUEUE,
     KEPT_STATES,
@@ -177,7 +177,9 @@ def _folded(
 ) -> Blobs:
     by, rows = of.by, of.rows
     copied = runner.each(OfHeap(copy), file_heaps(_tasks(stretch, of.files, COPIED, by)))
-    openings = [runner.over(SplitOpening(OPENING + table.name, by), stretch.opening(table)) for table in CLOSING]
+    openings = [
+        runner.over(partial(split_opening, OPENING + table.name, by), stretch.opening(table)) for table in CLOSING
+    ]
     openings += _kept_before(stretch, runner, by, starts)
     options = _options(
         settings, premises, hears=schemas.CLIENT_HEARTBEAT in of.files, has_logs=schemas.MEMBERSHIP_EVENT in of.files
@@ -195,12 +197,12 @@ def _kept_before(stretch: Stretch[Any], runner: Runner, by: Cutting, starts: Map
     for cluster, start in starts.items():
         own = pc.invert(pc.equal(start.told["consumer_group"], ""))
         for name, kept in ((KEPT_STATES, start.states), (KEPT_TOLD, start.told.filter(own))):
-            found.append(runner.over(SplitOpening(name, by), kept))
+            found.append(runner.over(partial(split_opening, name, by), kept))
         told_ends = ends_of(start.told.filter(pc.equal(start.told["kind"], END_OF_QUEUE)))
         found.append(runner.over(partial(copy_ends, cluster, by), told_ends))
         for table in (schemas.EXPECTED_ALLOCATION, schemas.MEMBERSHIP_CHANGE):
             stored = stretch.lake.rows(table, where=Where(dates=[start.at]))
-            found.append(runner.over(SplitOpening(OPENING + table.name, by), stored))
+            found.append(runner.over(partial(split_opening, OPENING + table.name, by), stored))
     return found
 
 

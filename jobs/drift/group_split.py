@@ -117,21 +117,14 @@ def key_of(addresses: Addresses, cluster: str, consumer_group: str) -> int:
     return addresses.key(cluster, zlib.crc32(consumer_group.encode("utf-8", "surrogatepass")) % addresses.buckets)
 
 
-@dataclass(frozen=True)
-class SplitOpening:
-    """How the rows of a closing table are brought to their groups' buckets; what is of servers, to every bucket."""
-
-    name: str
-    by: Cutting
-
-    def __call__(self, rows: pa.Table) -> Iterator[Blob]:
-        """The rows by bucket."""
-        for cluster in pc.unique(rows["cluster"]).to_pylist():
-            if cluster in self.by.dates:
-                split, own = Split(cluster, self.by), of_cluster(rows, cluster)
-                of_servers = pc.equal(own["consumer_group"], SERVERS)
-                yield from split.to_all(self.name, own.filter(of_servers))
-                yield from split(self.name, own.filter(pc.invert(of_servers)))
+def split_opening(name: str, by: Cutting, rows: pa.Table) -> Iterator[Blob]:
+    """The rows of a closing table, brought to their groups' buckets; what is of servers, to every bucket."""
+    for cluster in pc.unique(rows["cluster"]).to_pylist():
+        if cluster in by.dates:
+            split, own = Split(cluster, by), of_cluster(rows, cluster)
+            of_servers = pc.equal(own["consumer_group"], SERVERS)
+            yield from split.to_all(name, own.filter(of_servers))
+            yield from split(name, own.filter(pc.invert(of_servers)))
 
 
 def of_cluster(rows: pa.Table, cluster: str) -> pa.Table:

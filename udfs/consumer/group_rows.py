@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -45,7 +45,6 @@ Row = Mapping[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # By topic: the logical queue that a broker's own queue holds.
 Hosts = Mapping[str, Mapping[Queue, TopicQueue]]
-Said = tuple[int, str]  # an instant, epoch ms, and the line that says so
 
 
 def to_ms(at: datetime | int | None) -> int | None:
@@ -258,37 +257,6 @@ def _held(owners: OwnersByTopic) -> dict[str, dict[str, frozenset[Queue]]]:
     return held
 
 
-class Again(NamedTuple):
-    """What such a round has of its own.
-
-    Attributes:
-        at: when the group's last capture of this round was taken, epoch ms.
-        reads: by client, in the order of their instants.
-        lists: by the place that was asked for the list of members.
-        routes: by topic the line of its route; None: nobody asked.
-        owners: gives the owners; few rules ask for them.
-    """
-
-    at: int
-    reads: Mapping[str, Said]
-    lists: Mapping[str | None, Said]
-    routes: Mapping[str, str | None]
-    owners: Callable[[], OwnersByTopic]
-
-
-def said_again(captures: pa.RecordBatch) -> tuple[dict[str, Said], dict[str | None, Said]]:
-    """The reads and lists of such a round, from its captures, whose instants are epoch us, in order."""
-    reads: dict[str, Said] = {}
-    lists: dict[str | None, Said] = {}
-    columns = (captures[name].to_pylist() for name in NEEDED_AGAIN)
-    for kind, broker_name, _, client_id, at, line in zip(*columns, strict=True):
-        if kind == INFO:
-            reads[client_id] = at // 1000, line
-        elif kind in (LISTING, ID_LIST):
-            lists[broker_name or None] = max((at, line), lists.get(broker_name or None, (at, line)))
-    return reads, {place: (at // 1000, line) for place, (at, line) in lists.items()}
-
-
 class _OwnersOf(Mapping[Queue, tuple[Owner, ...]]):
     """The owners of a topic's queues, read when a rule asks for them."""
 
@@ -309,26 +277,44 @@ class _OwnersOf(Mapping[Queue, tuple[Owner, ...]]):
         return len(self._owners)
 
 
-def again(group: GroupRound, own: Again) -> GroupRound:
-    """The round ``group`` as it is seen again: with instants, lines and owners of its own."""
-    reads = {}
-    for client_id, (captured_at, line) in own.reads.items():
-        read = group.reads[client_id]
-        reads[client_id] = Read._make((*read[:4], captured_at, line, *read[6:]))
+def again(
+    group: GroupRound,
+    at: int,
+    captures: pa.RecordBatch,
+    routes: Mapping[str, str | None],
+    owners: Callable[[], OwnersByTopic],
+) -> GroupRound:
+    """The round ``group`` as it is seen again: with instants, lines and owners of its own.
+
+    Args:
+        at: when the group's last capture of this round was taken, epoch ms.
+        captures: of this round, in the order of their instants, epoch us.
+        routes: by topic the line of its route; None: nobody asked.
+        owners: gives the owners; few rules ask for them.
+    """
+    reads: dict[str, Read] = {}
+    lists: dict[str | None, tuple[int, str]] = {}  # by the place that was asked
+    columns = (captures[name].to_pylist() for name in NEEDED_AGAIN)
+    for kind, broker_name, _, client_id, captured_at, line in zip(*columns, strict=True):
+        if kind == INFO:
+            read = group.reads[client_id]
+            reads[client_id] = Read._make((*read[:4], captured_at // 1000, line, *read[6:]))
+        elif kind in (LISTING, ID_LIST):
+            place, said = broker_name or None, (captured_at, line)
+            lists[place] = max(said, lists.get(place, said))
     listings = []
     for listing in group.listings:
-        captured_at, line = own.lists[listing.broker_name]
-        listings.append(listing._replace(captured_at=captured_at, evidence=line))
+        captured_at, line = lists[listing.broker_name]
+        listings.append(listing._replace(captured_at=captured_at // 1000, evidence=line))
+    topics = []
+    for topic in group.topics:
+        route = routes[topic.topic]
+        topics.append(with_own(topic, evidence=(route,) if route else (), owners=_OwnersOf(topic.topic, owners)))
     return group.seen_again(
-        at=own.at,
+        at=at,
         reads=reads,
         listings=tuple(listings),
         evidence=tuple(listing.evidence for listing in listings),
         listed_at=max((listing.captured_at for listing in listings), default=None),
-        topics=tuple(_topic_again(topic, own) for topic in group.topics),
+        topics=tuple(topics),
     )
-
-
-def _topic_again(topic: TopicRound, own: Again) -> TopicRound:
-    line = own.routes[topic.topic]
-    return with_own(topic, evidence=(line,) if line else (), owners=_OwnersOf(topic.topic, own.owners))

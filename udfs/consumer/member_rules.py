@@ -6,6 +6,7 @@ What heartbeats and brokers' logs add to a group's rounds: the age of each membe
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
@@ -157,17 +158,11 @@ def _majority(
     rules: Sequence[Mapping[str, str | None]], name: str, order: Sequence[str]
 ) -> tuple[str | None, str | None]:
     """The most frequent known value, with its most trusted source; ties by ``order``, then by name."""
-    counts: dict[str, int] = {}
-    sources: dict[str, str] = {}
-    for rule in rules:
-        value, source = rule[name], rule["source"]
-        if value is not None and is_known(value):
-            counts[value] = counts.get(value, 0) + 1
-            if source is not None:
-                sources[value] = min(source, sources.get(value, source))
+    known = [(value, rule["source"]) for rule in rules if (value := rule[name]) is not None and is_known(value)]
+    counts = Counter(value for value, _ in known)
     place = {value: number for number, value in enumerate(order)}
     first = min(counts, key=lambda value: (-counts[value], place.get(value, len(place)), value), default=None)
-    return first, None if first is None else sources.get(first)
+    return first, min((source for value, source in known if value == first and source is not None), default=None)
 
 
 def is_known(strategy: str) -> bool:

@@ -70,29 +70,23 @@ NAMED = pa.schema(
 )
 
 
-class Losses(NamedTuple):
-    """What a round lost of what it asked brokers about the group, beside running infos.
+def losses(captures: Iterable[Row]) -> tuple[frozenset[str | None], bool]:
+    """What a round lost of what it asked brokers about the group, beside running infos: the brokers that answered
+    nothing; and whether one that answered gave no answer to another question.
 
-    ``silent``: brokers that answered nothing; ``by_chance``: one that answered gave no answer to another question.
+    ``captures``: lists and offsets that were asked for, as rows of ``snapshot_capture``.
     """
-
-    silent: frozenset[str | None]
-    by_chance: bool
-
-
-def losses(captures: Iterable[Row]) -> Losses:
-    """``captures``: lists and offsets that were asked for, as rows of ``snapshot_capture``."""
     rows = list(captures)
     # A refusal has a code, and what cannot be read was an answer.
     came = {_broker(row) for row in rows if not _is_lost(row)}
     lost = {_broker(row) for row in rows if _is_lost(row)}
-    return Losses(frozenset(lost - came), bool(lost & came))
+    return frozenset(lost - came), bool(lost & came)
 
 
-def said_by_failure(row: Row, lost: Losses, failed_at: Collection[str | None]) -> str | None:
+def said_by_failure(row: Row, silent: Collection[str | None], failed_at: Collection[str | None]) -> str | None:
     """What a running info that did not come says of its client: None: it is silent; else why that is not said.
 
-    ``failed_at``: the brokers whose channels to the client failed in this round.
+    Of the round's brokers, ``silent``: those that answered nothing; ``failed_at``: whose channels to the client failed.
     """
     if row["answered"]:
         return None
@@ -101,7 +95,7 @@ def said_by_failure(row: Row, lost: Losses, failed_at: Collection[str | None]) -
         return LEFT_OUT if _AGAIN in error and _tells(error.partition("s: ")[2]) else NOTHING
     if OF_CHANNEL in error:
         return None if len(failed_at) > 1 else CHANNEL
-    if not _tells(error, row["error_code"]) or (row["error_code"] is None and _broker(row) in lost.silent):
+    if not _tells(error, row["error_code"]) or (row["error_code"] is None and _broker(row) in silent):
         return NOTHING
     return None
 
@@ -170,11 +164,12 @@ def reads_of(captures: Iterable[Row], *, was_cut: bool = False) -> Reads:
     """The reads of one round, in the captures' order; ``captures``: of the round and group, of kinds ``OF_GROUPS``."""
     rows = list(captures)
     infos = [row for row in rows if row["kind"] == INFO]
-    lost, failed = losses(row for row in rows if row["kind"] not in (INFO, STATUS)), channels_failed(infos)
+    silent, loses_answers = losses(row for row in rows if row["kind"] not in (INFO, STATUS))
+    failed = channels_failed(infos)
     return Reads(
         reads=[
             {name: row[name] for name in READ}
-            | {"failure": said_by_failure(row, lost, failed.get(row["client_id"], ()))}
+            | {"failure": said_by_failure(row, silent, failed.get(row["client_id"], ()))}
             for row in infos
         ],
         statuses=[
@@ -185,7 +180,7 @@ def reads_of(captures: Iterable[Row], *, was_cut: bool = False) -> Reads:
         offsets=[(row["broker_name"], row["evidence"]) for row in rows if row["kind"] == STATS],
         was_cut=was_cut,
         ordered=max((row["consume_orderly"] for row in infos if row["consume_orderly"] is not None), default=None),
-        loses_answers=lost.by_chance,
+        loses_answers=loses_answers,
     )
 
 

@@ -171,11 +171,6 @@ def _stall_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     return _answered(group, subject.client_id)
 
 
-def _list_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """A broker told who the members are."""
-    return group.listed
-
-
 def _subscriptions_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """Every listed member told what it subscribes."""
     return group.complete and all(group.reads[c].topics is not None for c in group.client_ids)
@@ -233,16 +228,6 @@ def _retries_told(group: GroupRound, subject: Subject, last_true_at: int) -> boo
     return any(topic == subject.kind for topic, *_ in group.past.progress)
 
 
-def _held_back_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """Whatever was asked: a broker's last word counts."""
-    return True
-
-
-def _dead_letters_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
-    """Brokers were asked for the dead letter queue."""
-    return group.dead_letters is not None
-
-
 def _assignment_told(group: GroupRound, subject: Subject, last_true_at: int) -> bool:
     """The client answered and the brokers told what they hand out, or it is no longer listed, or the topic is gone."""
     if group.listed and subject.client_id not in group.client_ids:
@@ -281,7 +266,8 @@ RULES: dict[str, Rule] = {
     "IDLE_BY_DESIGN": Rule(client_rules.idle_by_design, _busy_told),
     "UNREACHABLE_CLIENT": Rule(client_rules.unreachable_client, _client_told),
     "GHOST_OWNER": Rule(client_rules.ghost_owner, _ghost_told),
-    "DUPLICATE_CLIENT_ID": Rule(client_rules.duplicate_client_id, _list_told),
+    # A broker told who the members are.
+    "DUPLICATE_CLIENT_ID": Rule(client_rules.duplicate_client_id, lambda group, *_: group.listed),
     "SUBSCRIPTION_INCONSISTENT": Rule(client_rules.subscription_inconsistent, _subscriptions_told),
     "MIXED_CLIENTS": Rule(client_rules.mixed_clients, _families_told),
     "MIXED_STRATEGY": Rule(client_rules.mixed_strategy, _strategies_told),
@@ -303,8 +289,10 @@ RULES: dict[str, Rule] = {
     "OFFSET_BEYOND_END": Rule(offset_rules.offset_beyond_end, _offset_told),
     "END_WENT_BACK": Rule(offset_rules.end_went_back, _offset_told),
     "CONSUMES_NOTHING": Rule(backlog_rules.consumes_nothing, _backlog_told),
-    "CONSUME_DISABLED": Rule(backlog_rules.consume_disabled, _held_back_told),
+    # Whatever was asked: a broker's last word counts.
+    "CONSUME_DISABLED": Rule(backlog_rules.consume_disabled, lambda *_: True),
     "FALLS_BEHIND": Rule(backlog_rules.falls_behind, _backlog_told),
     "RETRIES_GROW": Rule(offset_rules.retries_grow, _retries_told),
-    "DEAD_LETTERS": Rule(offset_rules.dead_letters, _dead_letters_told),
+    # Brokers were asked for the dead letter queue.
+    "DEAD_LETTERS": Rule(offset_rules.dead_letters, lambda group, *_: group.dead_letters is not None),
 }

@@ -173,9 +173,9 @@ class GroupHistory:
 
     def _judged(self, group: GroupRound, past: Past, codes: Collection[str] | None) -> Round:
         """What the rules of these codes find, of all by default, and what becomes of what they found before."""
-        past = replace(past, ownerless_since=self._ownerless(past))
         flips, held_back = self.beside.flips(group.at), self.beside.held_back(group.at)
-        past = replace(past, flips=flips, held_back=held_back, loosely=self.loosely)
+        ownerless = self._ownerless(past)
+        past = replace(past, ownerless_since=ownerless, flips=flips, held_back=held_back, loosely=self.loosely)
         group = group.with_past(past, ordered=self.memory.ordered)
         found = [self.beside.joined(one, group.at) for one in findings(group, self.timing, codes)]
         stalled, grace = stalled_clients(found), cache(partial(self._grace, group))

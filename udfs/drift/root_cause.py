@@ -204,11 +204,6 @@ def _subscription(case: _Case) -> str | None:
     return "MODEL_DIFF" if len(group.message_models) > 1 else None
 
 
-def _mixed_clients(case: _Case) -> str | None:
-    """Members of different client families share by different rules, and those lead to what is seen."""
-    return "" if case.finding.code == "MIXED_CLIENTS" or case.families_explain else None
-
-
 def _mixed_strategy(case: _Case) -> str | None:
     """Members decide by different strategies, and their own rules lead to what is seen."""
     if case.finding.code == "MIXED_STRATEGY":
@@ -298,16 +293,6 @@ def _offset_rewound(case: _Case) -> str | None:
     return case.topic.topic if goes_on else None
 
 
-def _slow_hand_over(case: _Case) -> str | None:
-    """The locks of one who was gone had to run off before others could take its queues, of all its topics."""
-    return "" if case.finding.code == "SLOW_HANDOVER" else None
-
-
-def _by_design(case: _Case) -> str | None:
-    """The group's own rule leaves the consumer or the queue out: nothing is wrong with the clients."""
-    return case.finding.code if case.finding.code in ("IDLE_BY_DESIGN", "ORPHAN_BY_DESIGN") else None
-
-
 def _itself(code: str) -> Callable[[_Case], str | None]:
     """What is found comes of nothing else: by its topic, by the retry topic or the input that its kind names, or
     of the group as a whole."""
@@ -325,15 +310,18 @@ CAUSES: dict[str, Callable[[_Case], str | None]] = {
     "CONSUME_DISABLED": _consume_disabled,
     "DUPLICATE_CLIENT_ID": _duplicate_client_id,
     "SUBSCRIPTION_INCONSISTENT": _subscription,
-    "MIXED_CLIENTS": _mixed_clients,
+    # Members of different client families share by different rules, and those lead to what is seen.
+    "MIXED_CLIENTS": lambda case: "" if case.finding.code == "MIXED_CLIENTS" or case.families_explain else None,
     "MIXED_STRATEGY": _mixed_strategy,
     "VIEW_DIVERGENCE": _view_divergence,
     "UNREACHABLE_CLIENT": _unreachable_client,
     "CONSUMES_NOTHING": _consumes_nothing,
     "ROUTE_LAG": _route_lag,
     "CLIENT_STALLED": _client_stalled,
-    "SLOW_HANDOVER": _slow_hand_over,
-    "BY_DESIGN": _by_design,
+    # The locks of one who was gone had to run off before others could take its queues, of all its topics.
+    "SLOW_HANDOVER": lambda case: "" if case.finding.code == "SLOW_HANDOVER" else None,
+    # The group's own rule leaves the consumer or the queue out: nothing is wrong with the clients.
+    "BY_DESIGN": lambda case: case.finding.code if case.finding.code.endswith("_BY_DESIGN") else None,
     "OFFSET_REWOUND": _offset_rewound,
     **{
         code: _itself(code)

@@ -23,7 +23,8 @@ from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 from hindsight.udfs.consumer.broker_assignment import ASSIGNMENT, NOT_ASSIGNED, Assigned, BrokerAssignments
-from hindsight.udfs.consumer.group_rows import Again, said_again
+from hindsight.udfs.consumer.group_round import GroupRound
+from hindsight.udfs.consumer.group_rows import again
 from hindsight.udfs.consumer.listed_members import Row, listed_members
 from hindsight.udfs.consumer.member_rules import Rules, member_events, member_rules
 from hindsight.udfs.consumer.offset_marks import Readings
@@ -356,20 +357,21 @@ class GroupFold:
             "oldest_consume_at": consumed,
             "round_at": instant(round_us),
             "round": lambda: self._full(brought, day, events, through_proxy, dead),
-            "again": lambda: self._again(brought),
+            "again": lambda group: self._again(group, brought),
         }
 
     def _lags(self, reading: tuple[int, int]) -> Readings:
         return self._recorded.lags((self.key[2], self.key[1], reading[1]))
 
-    def _again(self, brought: Round) -> Again | None:
-        """What a round has of its own that shows what the last one showed that was brought together in full."""
+    def _again(self, group: GroupRound, brought: Round) -> GroupRound | None:
+        """The last round that was brought together in full, as this one shows it again; None: it shows another."""
         if brought.is_read or any(a is not b for a, (_, b) in zip(self._full_before, brought.topics, strict=True)):
             return None
         routes, collector, round_us = self._recorded.routes, self.key[1], brought.key[2]
-        return Again(
+        return again(
+            group,
             int(self._recorded.captured.at[brought.place]) // 1000,
-            *said_again(self._recorded.captured.captures.at(brought.place)),
+            self._recorded.captured.captures.at(brought.place),
             {facts.topic: routes.evidence(facts.topic, collector, round_us) for facts, _ in brought.topics},
             cache(brought.owned.by_topic),
         )

@@ -14,7 +14,7 @@ from hindsight.udfs.consumer.broker_assignment import RequestModes
 from hindsight.udfs.consumer.capture_rounds import CapturedRounds
 from hindsight.udfs.consumer.drift_timing import Maintenance, Timing
 from hindsight.udfs.consumer.group_round import GroupRound
-from hindsight.udfs.consumer.group_rows import again, by_logical_queues, group_round, hosts_of, to_instant, to_ms
+from hindsight.udfs.consumer.group_rows import by_logical_queues, group_round, hosts_of, to_instant, to_ms
 from hindsight.udfs.consumer.member_rules import Heartbeats, Setting, Shown
 from hindsight.udfs.consumer.offset_marks import NO_READINGS, Readings
 from hindsight.udfs.consumer.queue_ends import QueueEnds
@@ -55,8 +55,8 @@ def step(history: GroupHistory, row: Mapping[str, Any]) -> Iterator[tuple[str, d
     """Rows of the drift tables that a round gives, by kind: DRIFT, CHANGE, and what is said of topics, SCOPE.
 
     ``round`` and ``lags`` of its row are functions that give the value: a round with the ``signature`` of the one
-    before is not asked, or by ``again``, if it has that, only for what is its own; None: it shows something else
-    after all.
+    before is not asked, or by ``again``, if it has that, only for what is its own: it takes the last round, and gives
+    None where this one shows something else after all.
     """
     at, read_at = to_ms(row["at"]) or 0, to_ms(row["progress_at"])
     is_fresh = read_at is not None and read_at > history.memory.progress_at
@@ -87,12 +87,13 @@ def _of_topics(
 
 def _brought(history: GroupHistory, row: Mapping[str, Any]) -> tuple[Mapping[str, Any], GroupRound]:
     """The round as it was brought together, and as the rules look at it; of a repeat only what is its own is read."""
-    own = row["again"]() if history.asked is not None and history.last is not None and "again" in row else None
-    if own is None or history.last is None:
-        full = row["round"]()
-        return full, group_round(full)
-    full, group = history.last
-    return {**full, "round_at": row["round_at"], "at": row["at"]}, again(group, own)
+    if history.asked is not None and history.last is not None and "again" in row:
+        full, last = history.last
+        group = row["again"](last)
+        if group is not None:
+            return {**full, "round_at": row["round_at"], "at": row["at"]}, group
+    full = row["round"]()
+    return full, group_round(full)
 
 
 def _stays(group: GroupRound) -> bool:
