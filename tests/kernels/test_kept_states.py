@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight.udfs.values.kept_states import state_of, state_text
+from hindsight.udfs.values.kept_states import Kept, state_of, state_text
 
 
 class Pair(NamedTuple):
@@ -43,3 +44,44 @@ def test_tuples_of_any_kind_are_lists():
 def test_what_is_no_json_value_is_refused(value):
     with pytest.raises(TypeError):
         state_text({"of": value})
+
+
+Place = tuple[str, str, int]
+
+
+@dataclass
+class Inner(Kept):
+    of: dict[str, int | None] = field(default_factory=dict)
+
+
+@dataclass
+class Outer(Kept):
+    inner: Inner
+    by_place: dict[Place, Pair] = field(default_factory=dict)
+    plain: dict[Place, str | None] = field(default_factory=dict)
+    last: Pair | None = None
+    several: list[Pair] = field(default_factory=list)
+    later: frozenset[Place] = frozenset()
+    not_kept: int = field(default=0, init=False)
+    _nor_this: int = 0
+
+
+def test_a_class_is_written_by_its_fields_and_what_is_kept_by_tuples_as_rows_in_their_order():
+    made = Outer(Inner({"x": None}), {("b", "a", 1): Pair(1, "x"), ("a", "a", 2): Pair(2, "y")}, {("t", "b", 0): None})
+    made.last, made.several, made.later = Pair(3, "z"), [Pair(4, "w")], frozenset({("t", "b", 1), ("t", "b", 0)})
+    state = state_of(state_text(made.to_state()))
+    assert state == {
+        "inner": {"of": {"x": None}},
+        "by_place": [["a", "a", 2, 2, "y"], ["b", "a", 1, 1, "x"]],
+        "plain": [["t", "b", 0, None]],
+        "last": [3, "z"],
+        "several": [[4, "w"]],
+        "later": [["t", "b", 0], ["t", "b", 1]],
+    }
+    assert Outer.of_state(state) == made
+
+
+def test_what_a_state_of_an_earlier_release_lacks_is_as_it_is_by_default():
+    made = Outer.of_state({"inner": {"of": {}}, "unknown": 1, "last": None})
+    assert made == Outer(Inner())
+    assert state_of(state_text(made.to_state()))["by_place"] == []
