@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from hindsight.udfs.diagnosis.log_findings import Event
 from hindsight.udfs.diagnosis.log_processes import Process
-from hindsight.udfs.logs.consuming_templates import GIVEN_UP
+from hindsight.udfs.logs.client_log_events import GIVEN_UP
 from hindsight.udfs.producer.retry_rules import is_surely_not_stored
 
 # Kinds that are counted by group and topic, in words for a person.

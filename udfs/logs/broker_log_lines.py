@@ -32,181 +32,115 @@ from hindsight.udfs.lines.parsed_line import (
 )
 from hindsight.udfs.logs.log_layouts import LogReading, Occurrences, continues_trace, read_head, stamp, without_colours
 from hindsight.udfs.logs.log_stamps import Fractions, Look
-from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, read_message, template
+from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, read_message, templates
 from hindsight.udfs.logs.log_wrappers import Unwrapper, may_be_wrapped
 
-_GROUP = r"(?P<client_group>[^ ]++)"
-# A channel prints itself in its class's own way, which may hold anything: it ends where the rest of the info begins.
-_CHANNEL = (
-    r"ClientChannelInfo \[channel=(?P<channel>"
-    r"[^,C]*+(?:(?:,(?! clientId=[^,\[\]]*+, language=)|C(?!lientChannelInfo \[))[^,C]*+)*), "
-    r"clientId=(?P<client_id>[^,\[\]]++), "
-    r"language=(?P<language>[^,\[\]]++), version=(?P<client_version>\d{1,10}+), "
-    r"lastUpdateTimestamp=(?P<last_update_at>\d{1,19}+)\]"
+_PARTS = {
+    "GROUP": r"(?P<client_group>[^ ]++)",
+    # A channel prints itself in its class's own way, which may hold anything: it ends where the rest begins.
+    "CHANNEL": (
+        r"ClientChannelInfo \[channel=(?P<channel>"
+        r"[^,C]*+(?:(?:,(?! clientId=[^,\[\]]*+, language=)|C(?!lientChannelInfo \[))[^,C]*+)*), "
+        r"clientId=(?P<client_id>[^,\[\]]++), "
+        r"language=(?P<language>[^,\[\]]++), version=(?P<client_version>\d{1,10}+), "
+        r"lastUpdateTimestamp=(?P<last_update_at>\d{1,19}+)\]"
+    ),
+    "SUBSCRIPTION": r"SubscriptionData \[(?P<subscription>.*+)",
+    "QUEUE": (
+        r"MessageQueue \[topic=(?P<topic>[^,\[\]]++), brokerName=(?P<queue_broker>[^,\[\]]++), "
+        r"queueId=(?P<queue_id>\d{1,10}+)\]"
+    ),
+    "CLIENT": r"(?P<client_id>[^, ]++)",
+    "HOLDER": r"(?P<held_by>[^, ]++)",
+    "IN_LOCK": r"(?#)group=(?P<client_group>[^, ]++)",
+    "AT_NAME_SERVER": (
+        r"(?:BrokerIdentityInfo \[clusterName=[^,\[\]]*+, brokerAddr=)?(?P<broker_address>[^, \[\]]++)\]?"
+    ),
+}
+_MEMBERS = templates(
+    r"""
+consumer_connected | new consumer connected, (?#)group: {GROUP} (?P<consume_type>[A-Z_]++) (?P<message_model>[A-Z_]++)
+    channel: {CHANNEL}
+consumer_unregistered | unregister a consumer\[(?P<client_group>[^\]]++)\] from consumerGroupInfo {CHANNEL}
+consumer_group_removed | unregister consumer ok, (?#)no any connection, and remove consumer group, {GROUP}
+consumer_channel_closed | NETTY EVENT: remove not active channel\[(?#){CHANNEL}\] from ConsumerGroupInfo
+    groupChannelTable, consumer group: {GROUP}
+consumer_channel_expired | SCAN: remove expired channel from ConsumerManager(?#)
+    consumerTable(?:, all clear, |\. )(?:channel=(?P<address>[^ ,]++), )?consumerGroup={GROUP}
+consumer_id_changed | \[BUG\] consumer channel exist in broker, but clientId not equal\. (?#)GROUP: {GROUP} OLD:
+    .*?NEW: {CHANNEL} ?
+consumer_id_changed | ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one,
+    (?#)group=(?P<client_group>[^,]++), old clientChannelInfo=.*?, new clientChannelInfo={CHANNEL}
+subscription_added | subscription changed, add new topic, (?#)group: {GROUP} {SUBSCRIPTION}
+subscription_removed | subscription changed, group: {GROUP} remove topic (?P<topic>[^ ]++) {SUBSCRIPTION}
+    | " remove topic "
+subscription_changed | subscription changed, group: {GROUP} OLD: SubscriptionData \[(?P<old_subscription>.*?)\] NEW:
+    {SUBSCRIPTION} | " OLD: "
+producer_connected | new producer connected, (?#)group: {GROUP} channel: {CHANNEL}
+producer_group_removed | unregister a producer group\[(?P<client_group>[^\]]++)\] from groupChannelTable
+producer_unregistered | unregister a producer\[(?P<client_group>[^\]]++)\] from groupChannelTable {CHANNEL}
+producer_channel_closed | NETTY EVENT: remove channel\[(?#){CHANNEL}\]\[(?P<address>[^\]]*+)\] from ProducerManager
+    groupChannelTable, producer group: {GROUP}
+producer_channel_expired | SCAN: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager
+    groupChannelTable, producer group name: {GROUP}
+producer_channel_expired | ProducerManager#scanNotActiveChannel: remove expired channel\[(?P<address>[^\]]*+)\] from
+    ProducerManager groupChannelTable, producer group name: {GROUP}
+producer_channel_expired | SCAN: remove expired channel from ProducerManager(?#) groupChannelTable, all clear,
+    group={GROUP}
+group_not_known | getConsumerGroupInfo failed, {GROUP} (?P<address>[^ ]++)
+group_without_clients | getAllClientId failed, {GROUP} (?P<address>[^ ]++)
+assignment_failed | QueryLoad: no assignment for
+    group\[(?P<client_group>[^\]]++)\](?: |, the )topic\[(?P<topic>[^\]]++)\](?:, get consumer id list failed|,
+    allocate message queue exception\. .*+| does not exist\.)
+""",
+    _PARTS,
 )
-_SUBSCRIPTION = r"SubscriptionData \[(?P<subscription>.*+)"
-
-TEMPLATES: tuple[Template, ...] = (
-    template(
-        "consumer_connected",
-        rf"new consumer connected, (?#)group: {_GROUP} (?P<consume_type>[A-Z_]++) (?P<message_model>[A-Z_]++) "
-        rf"channel: {_CHANNEL}",
-    ),
-    template(
-        "consumer_unregistered",
-        rf"unregister a consumer\[(?P<client_group>[^\]]++)\] from consumerGroupInfo {_CHANNEL}",
-    ),
-    template(
-        "consumer_group_removed", rf"unregister consumer ok, (?#)no any connection, and remove consumer group, {_GROUP}"
-    ),
-    template(
-        "consumer_channel_closed",
-        rf"NETTY EVENT: remove not active channel\[(?#){_CHANNEL}\] from ConsumerGroupInfo groupChannelTable, "
-        rf"consumer group: {_GROUP}",
-    ),
-    template(
-        "consumer_channel_expired",
-        r"SCAN: remove expired channel from ConsumerManager(?#) consumerTable(?:, all clear, |\. )"
-        r"(?:channel=(?P<address>[^ ,]++), )?consumerGroup=(?P<client_group>[^ ]++)",
-    ),
-    template(
-        "consumer_id_changed",
-        rf"\[BUG\] consumer channel exist in broker, but clientId not equal\. (?#)GROUP: {_GROUP} "
-        rf"OLD: .*?NEW: {_CHANNEL} ?",
-    ),
-    template(
-        "consumer_id_changed",
-        r"ConsumerGroupInfo: consumer channel exists in broker, but clientId is not the same one, (?#)"
-        rf"group=(?P<client_group>[^,]++), old clientChannelInfo=.*?, new clientChannelInfo={_CHANNEL}",
-    ),
-    template("subscription_added", rf"subscription changed, add new topic, (?#)group: {_GROUP} {_SUBSCRIPTION}"),
-    template(
-        "subscription_removed",
-        rf"subscription changed, group: {_GROUP} remove topic (?P<topic>[^ ]++) {_SUBSCRIPTION}",
-        mark=" remove topic ",
-    ),
-    template(
-        "subscription_changed",
-        rf"subscription changed, group: {_GROUP} OLD: SubscriptionData \[(?P<old_subscription>.*?)\] "
-        rf"NEW: {_SUBSCRIPTION}",
-        mark=" OLD: ",
-    ),
-    template("producer_connected", rf"new producer connected, (?#)group: {_GROUP} channel: {_CHANNEL}"),
-    template(
-        "producer_group_removed", r"unregister a producer group\[(?P<client_group>[^\]]++)\] from groupChannelTable"
-    ),
-    template(
-        "producer_unregistered",
-        rf"unregister a producer\[(?P<client_group>[^\]]++)\] from groupChannelTable {_CHANNEL}",
-    ),
-    template(
-        "producer_channel_closed",
-        rf"NETTY EVENT: remove channel\[(?#){_CHANNEL}\]\[(?P<address>[^\]]*+)\] from ProducerManager "
-        rf"groupChannelTable, producer group: {_GROUP}",
-    ),
-    template(
-        "producer_channel_expired",
-        r"SCAN: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager groupChannelTable, "
-        rf"producer group name: {_GROUP}",
-    ),
-    template(
-        "producer_channel_expired",
-        r"ProducerManager#scanNotActiveChannel: remove expired channel\[(?P<address>[^\]]*+)\] from ProducerManager "
-        rf"groupChannelTable, producer group name: {_GROUP}",
-    ),
-    template(
-        "producer_channel_expired",
-        r"SCAN: remove expired channel from ProducerManager(?#) groupChannelTable, all clear, "
-        r"group=(?P<client_group>[^ ]++)",
-    ),
-    template("group_not_known", rf"getConsumerGroupInfo failed, {_GROUP} (?P<address>[^ ]++)"),
-    template("group_without_clients", rf"getAllClientId failed, {_GROUP} (?P<address>[^ ]++)"),
-    template(
-        "assignment_failed",
-        r"QueryLoad: no assignment for group\[(?P<client_group>[^\]]++)\](?: |, the )topic\[(?P<topic>[^\]]++)\]"
-        r"(?:, get consumer id list failed|, allocate message queue exception\. .*+| does not exist\.)",
-    ),
-)
-_MQ = (
-    r"MessageQueue \[topic=(?P<topic>[^,\[\]]++), brokerName=(?P<queue_broker>[^,\[\]]++), "
-    r"queueId=(?P<queue_id>\d{1,10}+)\]"
-)
-_ID = r"(?P<client_id>[^, ]++)"
-_HOLDER = r"(?P<held_by>[^, ]++)"
-_IN_LOCK = r"(?#)group=(?P<client_group>[^, ]++)"
-_LOCKS = "RebalanceLockManager#"
-
-
-def _locks() -> Iterator[Template]:
-    """Lines of lock.log, in the words of 4.0.0 to 4.9.7 and of 5.0.0 on."""
-    for by in ("tryLock", "tryLockBatch"):
-        old, new = f"{by}, message queue", f"{_LOCKS}{by}:"
-        of_old, last = rf"(?#)Group: {_GROUP}", rf"NewClientId: {_ID} {_MQ}"
-        of_new = rf"{_IN_LOCK}, mq={_MQ}"
-        unlocked = rf"(?#)(?:queue )?+which has not been locked yet, {_IN_LOCK}, clientId={_ID}, mq={_MQ}"
-        clients = rf"locked client id={_HOLDER}, current client id={_ID}"
-        taken, refused = "try to lock a expired message queue", "message queue has been locked by other client"
-        yield template("queue_locked", rf"{old} not locked, I got it\. {of_old} {last}")
-        yield template("lock_taken_over", rf"{old} lock expired, I got it\. {of_old} OldClientId: {_HOLDER} {last}")
-        yield template("lock_refused", rf"{old} locked by other client\. {of_old} OtherClientId: {_HOLDER} {last}")
-        yield template("queue_locked", rf"{new} lock a message {unlocked}")
-        yield template("lock_taken_over", rf"{new} {taken}, {of_new}, old client id={_HOLDER}, new client id={_ID}")
-        yield template("lock_refused", rf"{new} {refused}, {of_new}, {clients}")
-    yield template("queue_unlocked", rf"unlockBatch, Group: {_GROUP} {_MQ} {_ID}")
-    yield template(
-        "unlock_refused", rf"unlockBatch, but mq locked by other client: {_HOLDER}, Group: {_GROUP} {_MQ} {_ID}"
-    )
-    yield template("unlock_refused", rf"unlockBatch, but mq not locked, (?#)Group: {_GROUP} {_MQ} {_ID}")
-    new = f"{_LOCKS}unlockBatch:"
-    of_client = rf"{_IN_LOCK}, clientId={_ID}, mqs?={_MQ}"
-    clients = rf"locked clientId={_HOLDER}, current clientId={_ID}"
-    yield template("queue_unlocked", rf"{new} unlock mq, {of_client}")
-    yield template("unlock_refused", rf"{new} mq not locked, {of_client}")
-    yield template("unlock_refused", rf"{new} mq locked by other client, {_IN_LOCK}, {clients}, mqs={_MQ}")
-
-
+# Lines of lock.log, in the words of 4.0.0 to 4.9.7 and of 5.0.0 on.
+_TRIED = r"""
+queue_locked | {BY}, message queue not locked, I got it\. (?#)Group: {GROUP} NewClientId: {CLIENT} {QUEUE}
+lock_taken_over | {BY}, message queue lock expired, I got it\. (?#)Group: {GROUP} OldClientId: {HOLDER} NewClientId:
+    {CLIENT} {QUEUE}
+lock_refused | {BY}, message queue locked by other client\. (?#)Group: {GROUP} OtherClientId: {HOLDER} NewClientId:
+    {CLIENT} {QUEUE}
+queue_locked | RebalanceLockManager#{BY}: lock a message (?#)(?:queue )?+which has not been locked yet, {IN_LOCK},
+    clientId={CLIENT}, mq={QUEUE}
+lock_taken_over | RebalanceLockManager#{BY}: try to lock a expired message queue, {IN_LOCK}, mq={QUEUE}, old client
+    id={HOLDER}, new client id={CLIENT}
+lock_refused | RebalanceLockManager#{BY}: message queue has been locked by other client, {IN_LOCK}, mq={QUEUE}, locked
+    client id={HOLDER}, current client id={CLIENT}
+"""
+_OTHERS = templates(
+    r"""
+queue_unlocked | unlockBatch, Group: {GROUP} {QUEUE} {CLIENT}
+unlock_refused | unlockBatch, but mq locked by other client: {HOLDER}, Group: {GROUP} {QUEUE} {CLIENT}
+unlock_refused | unlockBatch, but mq not locked, (?#)Group: {GROUP} {QUEUE} {CLIENT}
+queue_unlocked | RebalanceLockManager#unlockBatch: unlock mq, {IN_LOCK}, clientId={CLIENT}, mqs?={QUEUE}
+unlock_refused | RebalanceLockManager#unlockBatch: mq not locked, {IN_LOCK}, clientId={CLIENT}, mqs?={QUEUE}
+unlock_refused | RebalanceLockManager#unlockBatch: mq locked by other client, {IN_LOCK}, locked clientId={HOLDER},
+    current clientId={CLIENT}, mqs={QUEUE}
 # Of proxies: a client that is gone, what was kept for it, and the fault table of its own (sendLatencyEnable).
-_PROXY: tuple[Template, ...] = (
-    template(
-        "proxy_handles_cleared",
-        r"clear handle of this client when client unregister\. (?#)group:(?P<client_group>[^, ]++), "
-        rf"clientChannelInfo:{_CHANNEL}",
-    ),
-    template(
-        "proxy_client_gone",
-        r"remove grpc channel when client unregister\. (?#)group:(?P<client_group>[^, ]++), "
-        rf"clientChannelInfo:{_CHANNEL}, removed:(?:true|false)",
-    ),
-    template(
-        "proxy_client_gone", rf"remove remoting channel when client unregister\. (?#)clientChannelInfo:{_CHANNEL}"
-    ),
-    template("broker_isolated", r"(?P<isolated_broker>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\."),
-    template(
-        "broker_unreachable",
-        r"(?P<isolated_broker>[^ ]++) is unreachable, it will not be used(?#) until it's reachable",
-    ),
-    template("broker_reachable", r"(?P<isolated_broker>[^ ]++) is reachable now, then it can be used(?#)\."),
-)
-_AT_NAME_SERVER = r"(?:BrokerIdentityInfo \[clusterName=[^,\[\]]*+, brokerAddr=)?(?P<broker_address>[^, \[\]]++)\]?"
+proxy_handles_cleared | clear handle of this client when client unregister\. (?#)group:(?P<client_group>[^, ]++),
+    clientChannelInfo:{CHANNEL}
+proxy_client_gone | remove grpc channel when client unregister\. (?#)group:(?P<client_group>[^, ]++),
+    clientChannelInfo:{CHANNEL}, removed:(?:true|false)
+proxy_client_gone | remove remoting channel when client unregister\. (?#)clientChannelInfo:{CHANNEL}
+broker_isolated | (?P<isolated_broker>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\.
+broker_unreachable | (?P<isolated_broker>[^ ]++) is unreachable, it will not be used(?#) until it's reachable
+broker_reachable | (?P<isolated_broker>[^ ]++) is reachable now, then it can be used(?#)\.
 # Of name servers: brokers that come and go there, and topics that no broker has any more.
-_NAME_SERVER: tuple[Template, ...] = (
-    template("broker_registered", rf"new broker registered, {_AT_NAME_SERVER} HASer(?:ver|vice): .*+"),
-    template("broker_unregistered", rf"unregisterBroker, remove from brokerLiveTable OK, {_AT_NAME_SERVER}"),
-    template("broker_expired", rf"The broker channel expired, {_AT_NAME_SERVER} (?P<duration_ms>\d{{1,18}}+)ms"),
-    template(
-        "broker_channel_destroyed",
-        r"the broker's channel destroyed, "
-        r"(?:submit the unregister request at once, broker info: .{0,1000}?brokerAddr='?)?+"
-        r"(?P<broker_address>[^, '\[\]{}]++).*+",
-    ),
-    template(
-        "topic_unregistered",
-        r"remove topic\[(?P<topic>[^ \[\]]++)\] all queue, from topicQueueTable, because channel destroyed",
-        mark="] all queue, from topicQueueTable",
-    ),
-    template("topic_unregistered", r"removeTopicByBrokerName, remove the topic all queue (?P<topic>[^ ]++)"),
+broker_registered | new broker registered, {AT_NAME_SERVER} HASer(?:ver|vice): .*+
+broker_unregistered | unregisterBroker, remove from brokerLiveTable OK, {AT_NAME_SERVER}
+broker_expired | The broker channel expired, {AT_NAME_SERVER} (?P<duration_ms>\d{1,18}+)ms
+broker_channel_destroyed | the broker's channel destroyed, (?:submit the unregister request at once, broker info:
+    .{0,1000}?brokerAddr='?)?+(?P<broker_address>[^, '\[\]{}]++).*+
+topic_unregistered | remove topic\[(?P<topic>[^ \[\]]++)\] all queue, from topicQueueTable, because channel destroyed
+    | "] all queue, from topicQueueTable"
+topic_unregistered | removeTopicByBrokerName, remove the topic all queue (?P<topic>[^ ]++)
+""",
+    _PARTS,
 )
-TEMPLATES += (*_locks(), *_PROXY, *_NAME_SERVER)
+_LOCKED = (form for by in ("tryLock", "tryLockBatch") for form in templates(_TRIED, {**_PARTS, "BY": by}))
+TEMPLATES = (*_MEMBERS, *_LOCKED, *_OTHERS)
 _NEEDLES = (
     *("ockBatch", "anceLockManager#tryLock:", "tryLock, message q", "emove ", "unregister", "onsumer channel exist"),
     *("iption changed, ", "er connected, ", "reachable", "GroupInfo fail", "AllClientId fail", "yLoad: no assignme"),

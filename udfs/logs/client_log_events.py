@@ -4,10 +4,11 @@ A message is recognised by how it begins (and a mark further on, where several b
 that is recognised and cannot be read is refused (BAD_EVENT_LINE), any other is ignored. Every pattern is a chain of
 fields between fixed texts, none of which can match in two ways: time is linear.
 Source: RebalanceImpl, RebalancePushImpl, AbstractAllocateMessageQueueStrategy, ClientRemotingProcessor,
-MQClientInstance, DefaultMQProducerImpl, MQClientAPIImpl, MQFaultStrategy, LatencyFaultToleranceImpl,
-DefaultMQPushConsumerImpl, DefaultLitePullConsumerImpl and the ConsumeMessage services; 4.1.0 to 5.5.0.
-The wordings of each release:
-``tests/golden/log_templates``.
+MQClientInstance, MQClientAPIImpl, MQFaultStrategy, LatencyFaultToleranceImpl; 4.1.0 to 5.5.0. Of consuming, and of
+sends that were given up: DefaultMQPushConsumerImpl, DefaultLitePullConsumerImpl, DefaultMQPullConsumerImpl,
+PullMessageService, ProcessQueue, RemoteBrokerOffsetStore, the ConsumeMessage services,
+DefaultMQProducerImpl#sendDefaultImpl and SendResult; 4.0.0 to 5.5.0.
+The wordings of each release: ``tests/golden/log_templates``.
 """
 
 from __future__ import annotations
@@ -16,232 +17,227 @@ import re
 from typing import Any
 
 from hindsight.udfs.lines.parsed_line import ERROR_CHARS, java_number
-from hindsight.udfs.logs.consuming_templates import CONSUMING, PULL_REQUEST
-from hindsight.udfs.logs.consuming_templates import GROUP as _G
-from hindsight.udfs.logs.consuming_templates import QUEUE as _MQ
 from hindsight.udfs.logs.grpc_client_logs import GRPC_NEEDLES
-from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, holds_any, read_message, template
+from hindsight.udfs.logs.log_templates import Reader, Template, TemplateIndex, holds_any, read_message, templates
 from hindsight.udfs.logs.log_wrappers import may_be_wrapped
 from hindsight.udfs.logs.other_client_logs import may_be_foreign
 
-_REST = r"(?P<detail>.*+)"
-# 4.4.0 leaves out the broker's id where the heartbeat failed.
-_BEAT = r"send heart beat to broker\[(?P<broker_name>[^ ]++) (?:\d++ )?(?P<broker_address>[^ \]]++)\]"
-_THEN = "(?#)(?P<detail>resend at once|throw exception)"
+GIVEN_UP = "send_given_up"  # told by exceptions, in whatever log they are printed
+RETURNED = "send_returned"  # told by the SendResult that an application prints
+
+_GROUP = r"(?P<consumer_group>[^, ]++)"
+_MQ = (
+    r"MessageQueue \[topic=(?P<topic>[^,\[\]]++), brokerName=(?P<broker_name>[^,\[\]]++), "
+    r"queueId=(?P<queue_id>-?\d{1,10}+)\]"
+)
+_PARTS = {
+    "GROUP": _GROUP,
+    "QUEUE": _MQ,
+    "PULL_REQUEST": (
+        rf"PullRequest \[consumerGroup={_GROUP}, messageQueue={_MQ}, nextOffset=(?P<offset>-?\d{{1,19}}+)\]"
+    ),
+    "POP_REQUEST": rf"PopRequest \[topic=[^,\[\]]*+, consumerGroup={_GROUP}, messageQueue={_MQ}\]",
+    "PULL_RESULT": (
+        r"PullResult \[pullStatus=[A-Z_]++, nextBeginOffset=(?P<new_offset>-?\d{1,19}+), "
+        r"minOffset=(?P<min_offset>-?\d{1,19}+), maxOffset=(?P<max_offset>-?\d{1,19}+), msgFoundList=\d++\]"
+    ),
+    "DROPPED": rf"(?:\(pop\))?\.(?: group={_GROUP},?)? ?(?:messageQueue=)?{_MQ}",
+    "MESSAGES": rf"(?P<messages>.*) MQ: {_MQ}",
+    "STORED": r"minOffset=(?P<min_offset>-?\d{1,19}+), maxOffset=(?P<max_offset>-?\d{1,19}+), ",
+    "IDS": r"[^, \]]++(?:,[^, \]]++)*+",
+    "TIMES": r"flowControlTimes=\d++",
+    # 4.4.0 leaves out the broker's id where the heartbeat failed.
+    "BEAT": r"send heart beat to broker\[(?P<broker_name>[^ ]++) (?:\d++ )?(?P<broker_address>[^ \]]++)\]",
+    "THEN": "(?#)(?P<detail>resend at once|throw exception)",
+}
 
 # "rebalanced result changed" (through 4.9.8) and "client rebalanced result changed" (5.0.0 on), with its own reader.
-RESULTS: tuple[Template, ...] = (
-    template("rebalance_result", r"client rebalanced result changed\. allocateMessageQueueStrategyName=.*+"),
-    template("rebalance_result", r"rebalanced result changed\. allocateMessageQueueStrategyName=.*+"),
+RESULTS = templates(
+    r"""
+rebalance_result | client rebalanced result changed\. allocateMessageQueueStrategyName=.*+
+rebalance_result | rebalanced result changed\. allocateMessageQueueStrategyName=.*+
+"""
 )
-
 # Tried in this order among those whose ``starts`` begins with the same word.
-TEMPLATES: tuple[Template, ...] = (
-    # Queues of a consumer
-    template("queue_added", rf"doRebalance, {_G}, (?P<detail>add a new mq), {_MQ}", mark=", add a new mq, "),
-    template(  # through 4.9.8
-        "queue_began", rf"doRebalance, [^, ]++, add a new pull request {PULL_REQUEST}", mark=", add a new pull request "
-    ),
-    template("queue_added", rf"doRebalance, {_G}, (?P<detail>add a new pop mq), {_MQ}", mark=", add a new pop mq, "),
-    template(
-        "lock_failed",
-        rf"doRebalance, {_G}, (?P<detail>add a new mq failed), {_MQ}, because lock failed",
-        mark=", because lock failed",
-    ),
-    template(
-        "queue_add_failed",
-        rf"doRebalance, {_G}, (?P<detail>add new mq failed|compute offset failed), {_MQ}",
-        mark=" failed, M",
-    ),
-    template(
-        "queue_removed",
-        rf"doRebalance, {_G}, (?P<detail>(?:truncateMessageQueueNotMyTopic )?remove unnecessary(?: pop)? mq), {_MQ}",
-        mark="remove unnecessary ",
-    ),
-    template(
-        "queue_kept", rf"doRebalance, {_G}, (?P<detail>mq (?:pop )?already exists), {_MQ}", mark=" already exists, "
-    ),
-    template(
-        "queue_pull_expired",
-        rf"\[BUG\]doRebalance, {_G}, (?P<detail>(?:try )?remove unnecessary(?: pop)? mq), {_MQ}, "
-        r"because (?:pull|pop) is pause, so try to fixed it",
-    ),
-    template(
-        "queue_dropped",
-        rf"the pull request\[PullRequest (?#)\[consumerGroup={_G}, messageQueue={_MQ}, (?P<detail>[^\]]*+)\]\] "
-        r"is dropped\.",
-        mark="is dropped.",
-    ),
-    template(
-        "queue_dropped",
-        rf"the pop request\[PopRequest (?#)\[topic=[^,\[\]]*+, consumerGroup={_G}, messageQueue={_MQ}\]\] is dropped\.",
-        mark="is dropped.",
-    ),
-    *(
-        template("queue_dropped", rf"{starts}(?:\(pop\))?\.(?: group={_G},?)? ?(?:messageQueue=)?{_MQ}")
-        for starts in (
-            "the message queue not be able to consume, because it's dropped",
-            "run, the message queue not be able to consume, because it's dropped",
-            "run, message queue not be able to consume, because it's dropped",
-            "consumeMessage, the message queue not be able to consume, because it's dropped",
-            "The message queue not be able to poll, because it's dropped",
-        )
-    ),
-    template(
-        "queue_dropped", rf"Fix Offset, {_G}, remove unnecessary mq, {_MQ} Droped: {_REST}", mark="MessageQueue [topic="
-    ),
-    template(
-        "unlock_blocked",
-        rf"\[WRONG\]mq is consuming(?#), so can not unlock it, {_MQ}\. maybe hanged for a while, {_REST}",
-        mark="MessageQueue [topic=",
-    ),
-    template("lock_failed", rf"the message queue lock Failed(?#), {_G} {_MQ}"),
-    template("lock_failed", rf"message queue lock Failed(?#), {_G} {_MQ}"),  # 5.0.0-PREVIEW on
-    template("lock_acquired", rf"the message queue lock OK(?#), {_G} {_MQ}"),
-    template("lock_acquired", rf"message queue lock OK(?#), {_G} {_MQ}"),
-    template("lock_failed", rf"the message queue locked Failed(?#), Group: {_G} {_MQ}"),
-    template("lock_acquired", rf"the message queue locked OK(?#), Group: {_G} {_MQ}"),
-    template(
-        "queue_unlocked",
-        rf"unlock messageQueue\. (?#)group:{_G}, clientId:(?P<client_id>[^, ]++), mq:{_MQ}",
-        mark="MessageQueue [topic=",
-    ),
-    # A rebalance and what kept it from happening
-    template(
-        "queues_assigned",
-        rf"broker rebalanced result changed\. (?#)allocateMessageQueueStrategyName=(?P<strategy>[^,]*+), group={_G}, "
-        r"topic=(?P<topic>[^, ]++), clientId=(?P<client_id>[^, ]++), assignmentSet=(?P<queues>.*+)",
-    ),
-    template(
-        "broadcast_queues_changed", r"messageQueueChanged (?P<consumer_group>[^ ]++) (?P<topic>[^ ]++) (?P<queues>.*+)"
-    ),
-    template(
-        "member_not_listed",
-        r"\[BUG\] ConsumerGroup: (?P<consumer_group>[^ ]++) The consumerId: (?P<client_id>[^ ]++) not in cidAll: "
-        r"\[(?P<members>.*+)(?<=\])",
-    ),
-    template(
-        "members_changed",
-        r"receive broker's notification\[(?P<broker_address>[^\]]*+)\], the consumer group: (?P<consumer_group>[^ ]++) "
-        r"changed, rebalance immediately",
-    ),
-    template(
-        "member_list_failed",
-        r"getConsumerIdListByGroup exception(?#), (?P<broker_address>[^ ]++) (?P<consumer_group>[^ ]++)",
-        traced=True,
-    ),
-    template(
-        "member_list_failed",
-        r"doRebalance, (?P<consumer_group>[^, ]++) (?P<topic>[^, ]++), get consumer id list failed",
-        mark=", get consumer id list failed",
-    ),
-    template(
-        "topic_unknown", rf"doRebalance, {_G}, but the topic\[(?P<topic>[^\]]++)\] not exist\.", mark=", but the topic["
-    ),
-    template(
-        "allocation_failed",
-        r"AllocateMessageQueueStrategy\.allocate Exception(?#)\. allocateMessageQueueStrategyName=(?P<strategy>.*+)",
-        traced=True,
-    ),
-    template(
-        "allocation_failed",
-        r"allocate message queue exception(?#)\. strategy name: (?P<strategy>[^,]*+), ex: ?(?P<detail>.*+)",
-        traced=True,
-    ),
-    template("rebalance_failed", r"rebalanceByTopic Exception", traced=True),
-    template("rebalance_failed", r"rebalance Exception", traced=True),
-    template("rebalance_applied", r"(?P<topic>[^ ]++) Rebalance changed, also update version: (?P<detail>.*+)"),
-    # Routes
-    template(
-        "route_changed",
-        r"the topic\[(?P<topic>[^\]]++)\] route info changed, old\[.*? ?,new\[(?P<route>(?:TopicRouteData|null).*+)",
-        mark="] route info changed, old[",
-    ),
-    template(
-        "route_missing",
-        r"get Topic \[(?P<topic>[^\]]++)\] RouteInfoFromNameServer is not exist value",
-        mark="] RouteInfoFromNameServer is not exist value",
-    ),
-    template(
-        "route_read_failed",
-        r"updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, "
-        r"Topic: (?P<topic>[^ .]++)(?:\. \[(?P<client_id>[^\]]++)\])?",
-    ),
-    template("route_read_failed", r"updateTopicRouteInfoFromNameServer Exception", traced=True),
-    template(
-        "broker_offline",
-        r"the broker addr\[(?P<broker_name>[^ \]]++) (?P<broker_address>[^\]]++)\] is offline, remove it",
-        mark="] is offline, remove it",
-    ),
-    template(
-        "broker_offline",
-        r"the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it",
-        mark="] name's host is offline, remove it",
-    ),
-    # Heartbeats
-    template(
-        "heartbeat_sent",
-        r"send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] success",
-        mark="] success",
-    ),
-    *(template("heartbeat_failed", rf"{by}{_BEAT} {_REST}", traced=True) for by in ("", "sendHeartbeatToAllBrokerV2 ")),
-    # Sends
-    template(
-        "send_failed",
-        rf"sendKernelImpl exception, {_THEN}, InvokeID: (?P<invoke_id>-?\d{{1,19}}+), "
-        rf"RT: (?P<latency_ms>-?\d{{1,18}}+)ms, Broker: {_MQ}",
-        mark=", Broker: MessageQueue [",
-        traced=True,
-    ),
-    template(
-        "send_failed",
-        rf"sendKernelImpl exception, {_THEN}, InvokeID: %s, RT: %sms, Broker: %s",
-        mark="InvokeID: %s,",
-        traced=True,
-        lost=True,
-    ),
-    template("send_failed", r"sendKernelImpl exception", traced=True, lost=True),
-    template(
-        "failed_message", r"Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+"
-    ),
-    template(
-        "failed_message", r"Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+"
-    ),
-    # 4.9.3 and 5.0.0-ALPHA print the slots themselves.
-    template(
-        "async_send_retried",
-        r"async send msg by retry \{\}(?#) times\. topic=\{\}, brokerAddr=\{\}, brokerName=\{\}",
-        mark=" times. topic=",
-        traced=True,
-        lost=True,
-    ),
-    template(
-        "async_send_retried",
-        r"async send msg by retry (?P<retry>\d{1,9}+) times\. topic=(?P<topic>[^, ]++), "
-        r"brokerAddr=(?P<broker_address>[^, ]++), brokerName=(?P<broker_name>[^, ]++)",
-        mark=" times. topic=",
-        traced=True,
-    ),
-    template("selection_failed", r"Error occurred when selecting message queue", traced=True),
-    template("broker_isolated", r"(?P<broker_name>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\."),
-    template(
-        "broker_unreachable", r"(?P<broker_name>[^ ]++) is unreachable, it will not be used(?#) until it's reachable"
-    ),
-    template("broker_reachable", r"(?P<broker_name>[^ ]++) is reachable now, then it can be used(?#)\."),
-    # Processes
-    template(
-        "client_created",
-        r"Created a new client Instance, (?:InstanceIndex|FactoryIndex): ?\d++, ClientID: ?(?P<client_id>[^, ]++), "
-        r"[^C]*+(?:C(?!lientVersion:)[^C]*+)*(?:ClientVersion:(?P<client_version>[^, ]++))?.*+",
-    ),
-    template(  # through 4.3.0
-        "client_created",
-        r"created a new client Instance, (?#)FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) .* "
-        r"(?P<client_version>V\d[^ ,]*+), serializeType=\w++",
-    ),
-    template("client_started", r"the client factory \[(?P<client_id>[^\]]++)\] start OK", mark="] start OK"),
-    template("client_stopped", r"the client factory \[(?P<client_id>[^\]]++)\] shutdown OK", mark="] shutdown OK"),
-    *CONSUMING,
+TEMPLATES = templates(
+    r"""
+# Queues of a consumer
+queue_added | doRebalance, {GROUP}, (?P<detail>add a new mq), {QUEUE} | ", add a new mq, "
+# Through 4.9.8.
+queue_began | doRebalance, [^, ]++, add a new pull request {PULL_REQUEST} | ", add a new pull request "
+queue_added | doRebalance, {GROUP}, (?P<detail>add a new pop mq), {QUEUE} | ", add a new pop mq, "
+lock_failed | doRebalance, {GROUP}, (?P<detail>add a new mq failed), {QUEUE}, because lock failed
+    | ", because lock failed"
+queue_add_failed | doRebalance, {GROUP}, (?P<detail>add new mq failed|compute offset failed), {QUEUE} | " failed, M"
+queue_removed | doRebalance, {GROUP}, (?P<detail>(?:truncateMessageQueueNotMyTopic )?remove unnecessary(?: pop)? mq),
+    {QUEUE} | "remove unnecessary "
+queue_kept | doRebalance, {GROUP}, (?P<detail>mq (?:pop )?already exists), {QUEUE} | " already exists, "
+queue_pull_expired | \[BUG\]doRebalance, {GROUP}, (?P<detail>(?:try )?remove unnecessary(?: pop)? mq), {QUEUE},
+    because (?:pull|pop) is pause, so try to fixed it
+queue_dropped | the pull request\[PullRequest (?#)\[consumerGroup={GROUP}, messageQueue={QUEUE},
+    (?P<detail>[^\]]*+)\]\] is dropped\. | "is dropped."
+queue_dropped | the pop request\[PopRequest (?#)\[topic=[^,\[\]]*+, consumerGroup={GROUP}, messageQueue={QUEUE}\]\] is
+    dropped\. | "is dropped."
+queue_dropped | the message queue not be able to consume, because it's dropped{DROPPED}
+queue_dropped | run, the message queue not be able to consume, because it's dropped{DROPPED}
+queue_dropped | run, message queue not be able to consume, because it's dropped{DROPPED}
+queue_dropped | consumeMessage, the message queue not be able to consume, because it's dropped{DROPPED}
+queue_dropped | The message queue not be able to poll, because it's dropped{DROPPED}
+queue_dropped | Fix Offset, {GROUP}, remove unnecessary mq, {QUEUE} Droped: (?P<detail>.*+) | "MessageQueue [topic="
+unlock_blocked | \[WRONG\]mq is consuming(?#), so can not unlock it, {QUEUE}\. maybe hanged for a while,
+    (?P<detail>.*+) | "MessageQueue [topic="
+lock_failed | the message queue lock Failed(?#), {GROUP} {QUEUE}
+# Without "the": 5.0.0-PREVIEW on.
+lock_failed | message queue lock Failed(?#), {GROUP} {QUEUE}
+lock_acquired | the message queue lock OK(?#), {GROUP} {QUEUE}
+lock_acquired | message queue lock OK(?#), {GROUP} {QUEUE}
+lock_failed | the message queue locked Failed(?#), Group: {GROUP} {QUEUE}
+lock_acquired | the message queue locked OK(?#), Group: {GROUP} {QUEUE}
+queue_unlocked | unlock messageQueue\. (?#)group:{GROUP}, clientId:(?P<client_id>[^, ]++), mq:{QUEUE}
+    | "MessageQueue [topic="
+# A rebalance and what kept it from happening
+queues_assigned | broker rebalanced result changed\. (?#)allocateMessageQueueStrategyName=(?P<strategy>[^,]*+),
+    group={GROUP}, topic=(?P<topic>[^, ]++), clientId=(?P<client_id>[^, ]++), assignmentSet=(?P<queues>.*+)
+broadcast_queues_changed | messageQueueChanged (?P<consumer_group>[^ ]++) (?P<topic>[^ ]++) (?P<queues>.*+)
+member_not_listed | \[BUG\] ConsumerGroup: (?P<consumer_group>[^ ]++) The consumerId: (?P<client_id>[^ ]++) not in
+    cidAll: \[(?P<members>.*+)(?<=\])
+members_changed | receive broker's notification\[(?P<broker_address>[^\]]*+)\], the consumer group:
+    (?P<consumer_group>[^ ]++) changed, rebalance immediately
+member_list_failed | getConsumerIdListByGroup exception(?#), (?P<broker_address>[^ ]++) (?P<consumer_group>[^ ]++)
+    | traced
+member_list_failed | doRebalance, {GROUP} (?P<topic>[^, ]++), get consumer id list failed
+    | ", get consumer id list failed"
+topic_unknown | doRebalance, {GROUP}, but the topic\[(?P<topic>[^\]]++)\] not exist\. | ", but the topic["
+allocation_failed | AllocateMessageQueueStrategy\.allocate Exception(?#)\.
+    allocateMessageQueueStrategyName=(?P<strategy>.*+) | traced
+allocation_failed | allocate message queue exception(?#)\. strategy name: (?P<strategy>[^,]*+), ex: ?(?P<detail>.*+)
+    | traced
+rebalance_failed | rebalanceByTopic Exception | traced
+rebalance_failed | rebalance Exception | traced
+rebalance_applied | (?P<topic>[^ ]++) Rebalance changed, also update version: (?P<detail>.*+)
+# Routes
+route_changed | the topic\[(?P<topic>[^\]]++)\] route info changed,
+    old\[.*? ?,new\[(?P<route>(?:TopicRouteData|null).*+) | "] route info changed, old["
+route_missing | get Topic \[(?P<topic>[^\]]++)\] RouteInfoFromNameServer is not exist value
+    | "] RouteInfoFromNameServer is not exist value"
+route_read_failed | updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, Topic:
+    (?P<topic>[^ .]++)(?:\. \[(?P<client_id>[^\]]++)\])?
+route_read_failed | updateTopicRouteInfoFromNameServer Exception | traced
+broker_offline | the broker addr\[(?P<broker_name>[^ \]]++) (?P<broker_address>[^\]]++)\] is offline, remove it
+    | "] is offline, remove it"
+broker_offline | the broker\[(?P<broker_name>[^\]]++)\] name's host is offline, remove it
+    | "] name's host is offline, remove it"
+# Heartbeats
+heartbeat_sent | send heart beat to broker\[(?P<broker_name>[^ ]++) \d++ (?P<broker_address>[^ \]]++)\] success
+    | "] success"
+heartbeat_failed | {BEAT} (?P<detail>.*+) | traced
+heartbeat_failed | sendHeartbeatToAllBrokerV2 {BEAT} (?P<detail>.*+) | traced
+# Sends
+send_failed | sendKernelImpl exception, {THEN}, InvokeID: (?P<invoke_id>-?\d{1,19}+), RT:
+    (?P<latency_ms>-?\d{1,18}+)ms, Broker: {QUEUE} | ", Broker: MessageQueue [" traced
+send_failed | sendKernelImpl exception, {THEN}, InvokeID: %s, RT: %sms, Broker: %s | "InvokeID: %s," traced lost
+send_failed | sendKernelImpl exception | traced lost
+failed_message | Message\{topic='(?P<topic>[^']*+)', flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+
+failed_message | Message \[topic=(?P<topic>[^, ]*+), flag=-?\d++, properties=\{(?P<properties>[^{}]*+)\}.*+
+# 4.9.3 and 5.0.0-ALPHA print the slots themselves.
+async_send_retried | async send msg by retry \{\}(?#) times\. topic=\{\}, brokerAddr=\{\}, brokerName=\{\}
+    | " times. topic=" traced lost
+async_send_retried | async send msg by retry (?P<retry>\d{1,9}+) times\. topic=(?P<topic>[^, ]++),
+    brokerAddr=(?P<broker_address>[^, ]++), brokerName=(?P<broker_name>[^, ]++) | " times. topic=" traced
+selection_failed | Error occurred when selecting message queue | traced
+broker_isolated | (?P<broker_name>[^ ]++) will be isolated for (?P<duration_ms>\d{1,18}+) ms\.
+broker_unreachable | (?P<broker_name>[^ ]++) is unreachable, it will not be used(?#) until it's reachable
+broker_reachable | (?P<broker_name>[^ ]++) is reachable now, then it can be used(?#)\.
+# Processes
+client_created | Created a new client Instance, (?:InstanceIndex|FactoryIndex): ?\d++, ClientID:
+    ?(?P<client_id>[^, ]++), [^C]*+(?:C(?!lientVersion:)[^C]*+)*(?:ClientVersion:(?P<client_version>[^, ]++))?.*+
+# Through 4.3.0.
+client_created | created a new client Instance, (?#)FactoryIndex: \d++ ClinetID: (?P<client_id>[^ ]++) .*
+    (?P<client_version>V\d[^ ,]*+), serializeType=\w++
+client_started | the client factory \[(?P<client_id>[^\]]++)\] start OK | "] start OK"
+client_stopped | the client factory \[(?P<client_id>[^\]]++)\] shutdown OK | "] shutdown OK"
+# Pulls
+pull_failed | execute the pull request exception, group={GROUP}, messageQueue={QUEUE} | ", messageQueue=" traced
+pull_failed | execute the pull request exception(?:: (?P<detail>.*+))? | traced
+pull_failed | the subscription is (?P<not_latest>not latest), group={GROUP}, messageQueue={QUEUE}
+pull_failed | (?P<detail>find the consumer's subscription failed), (?#){PULL_REQUEST} | "failed, PullRequest ["
+pull_failed | (?P<detail>find the consumer's subscription failed), (?#){POP_REQUEST} | "failed, PopRequest ["
+pull_failed | (?P<detail>pullKernelImpl exception) | traced
+pull_failed | (?P<detail>popAsync exception) | traced
+pull_failed | (?P<detail>pullAsync unknow exception) | traced
+pull_failed | (?P<detail>pullAsync unknown exception) | traced
+pull_failed | (?P<detail>pullMessage exception, consumer state not ok) | traced
+pull_failed | (?P<detail>popMessage exception, consumer state not ok) | traced
+pull_suspended | (?P<detail>consumer was paused), execute pull request later\. (?#)instanceName=.*?, group={GROUP}
+pull_suspended | pull message later because (?P<detail>not locked in broker), (?#){PULL_REQUEST}
+consumer_suspended | suspend this consumer, {GROUP}
+consumer_resumed | resume this consumer, {GROUP}
+# Flow control
+flow_control | (?P<detail>the cached message (?:count|size) exceeds the threshold \d++(?: MiB)?+), so do flow control,
+    {STORED}count=\d++, size=\d++ MiB, pullRequest={PULL_REQUEST}, {TIMES} | ", so do flow control, "
+flow_control | (?P<detail>the consumer message buffer is full), so do flow control, (?#){STORED}size=\d++,
+    pullRequest={PULL_REQUEST}, {TIMES}
+flow_control | (?P<detail>the queue's messages, span too long), so do flow control, (?#){STORED}maxSpan=-?\d++,
+    pullRequest={PULL_REQUEST}, {TIMES}
+flow_control | (?P<detail>the messages waiting to ack exceeds the threshold \d++), so do flow control,
+    popRequest={POP_REQUEST}, {TIMES}, wait count=\d++ | ", so do flow control, "
+flow_control | (?P<detail>The cached message (?:count|size) exceeds the threshold \d++(?: MiB)?+), so do flow control,
+    {STORED}count=\d++, size=\d++ MiB, {TIMES} | ", so do flow control, "
+flow_control | (?P<detail>The queue's messages, span too long), so do flow control, (?#){STORED}maxSpan=-?\d++,
+    {TIMES}
+flow_control | (?P<detail>The consume request count exceeds threshold \d++), so do flow control, consume request
+    count=\d++, {TIMES} | ", so do flow control, "
+# Offsets
+offset_illegal | the pull request offset illegal, (?#){PULL_REQUEST} {PULL_RESULT}
+offset_illegal | The pull request offset illegal, (?#){PULL_RESULT}
+offset_fixed | fix the pull request offset, (?#)PullRequest \[consumerGroup={GROUP}, messageQueue={QUEUE},
+    nextOffset=(?P<new_offset>-?\d{1,19}+)\]
+offset_first_read | the first time to pull message, so fix offset from broker\. (?#)pullRequest: {PULL_REQUEST}
+    NewOffset: (?P<new_offset>-?\d{1,19}+) brokerBusy: (?:true|false)
+offset_reset | invoke reset offset operation from broker\. (?#)brokerAddr=(?P<broker_address>[^, ]++),
+    topic=(?P<topic>[^, ]++), group={GROUP}, (?P<detail>timestamp=-?\d{1,19}+)
+# Of a queue that the client gives up; [persistAll], which names every queue each 5 s, is not taken in.
+offset_stored | \[persist\] Group: (?P<consumer_group>[^ ]++) ClientId: (?P<client_id>[^ ]++)
+    updateConsumeOffsetToBroker {QUEUE} (?P<offset>-?\d{1,19}+)
+offset_not_stored | (?P<detail>updateConsumeOffsetToBroker exception), (?#){QUEUE} | "MessageQueue [" traced
+offset_not_stored | (?P<detail>fetchConsumeOffsetFromBroker exception), (?#){QUEUE} | "MessageQueue [" traced
+offset_not_stored | (?P<detail>consumerOffset is -1) in messageQueue \[(?#){QUEUE}\]\.?
+offset_went_back | \[BUG\] pull message result maybe data wrong, (?#)nextBeginOffset: (?P<new_offset>-?\d{1,19}+)
+    firstMsgOffset: -?\d++ prevRequestOffset: (?P<offset>-?\d{1,19}+)
+# The listener
+consume_failed | consumeMessage exception: (?P<thrown>[^ ]*+(?: (?!Group: [^, ]++ Msgs: )[^ ]*+)*) Group: {GROUP}
+    Msgs: {MESSAGES} | " Msgs: " traced
+# What was thrown says more than a line.
+consume_failed | consumeMessage exception: (?P<thrown>.*+) | traced lost
+consume_failed | consumeMessage (?P<detail>return null), (?#)Group: {GROUP} Msgs: {MESSAGES}
+consume_failed | consumeMessage Orderly (?P<detail>return not OK), (?#)Group: {GROUP} Msgs: {MESSAGES}
+consume_failed | (?P<detail>BROADCASTING, the message consume failed, drop it), (?P<messages>.*+)
+message_expired | send expire msg back\. (?#)topic=(?P<topic>[^, ]++), msgId=(?P<msg_id>[^, ]++),
+    storeHost=/?(?P<broker_address>[^, ]*+), queueId=(?P<queue_id>\d{1,10}+), queueOffset=(?P<offset>\d{1,19}+)
+send_back_failed | sendMessageBack exception, group: {GROUP} msg: (?P<messages>.*+) | " msg: " traced
+send_back_failed | Failed to send message back, (?#)consumerGroup={GROUP}, brokerName=(?P<broker_name>[^, ]*+),
+    (?P<messages>.*+) | traced
+send_back_failed | sendMessageBack Exception, {GROUP} | traced
+result_dropped | processQueue is dropped without process consume result\. (?#)messageQueue={QUEUE},
+    msgs=(?P<messages>.*+)
+result_dropped | (?P<detail>processQueue invalid(?: or popTimeout)?+\. isDropped=\w++, isPopTimeout=\w++),
+    messageQueue={QUEUE}, msgs=(?P<messages>.*+) | ", messageQueue="
+result_dropped | (?P<detail>the pop message time out so abort consume)\. (?#)popTime=-?\d++ invisibleTime=-?\d++,
+    group={GROUP} {QUEUE}
+consume_not_locked | (?P<detail>the message queue not locked), so consume later, (?#){QUEUE}
+consume_not_locked | (?P<detail>the message queue lock expired), so consume later, (?#){QUEUE}
+# Sends. SendResult#toString, from 5.3.2 on with its recallHandle; a batch lists its messages' ids.
+send_returned | SendResult \[sendStatus=(?P<detail>[A-Z_]++), msgId=(?P<msg_ids>{IDS}),
+    offsetMsgId=(?P<offset_msg_id>{IDS}), messageQueue={QUEUE},
+    queueOffset=(?P<offset>\d{1,19}+)(?:, recallHandle=[^ \]]*+)?+\].*+ | "], queueOffset="
+send_given_up | Send \[(?P<attempts>\d{1,9}+)\] times, still failed, cost \[(?P<latency_ms>\d{1,18}+)\]ms, Topic:
+    (?P<topic>[^, ]++), BrokersSent: \[(?P<brokers_sent>[^\[\]]*+)\].*+ | "] times, still failed, cost [" traced
+send_given_up | (?P<detail>sendDefaultImpl call timeout).*+ | traced
+send_given_up | (?P<detail>sendSelectImpl call timeout).*+ | traced
+send_given_up | (?P<detail>sendKernelImpl call timeout).*+ | traced
+send_given_up | (?P<detail>DEFAULT ASYNC send call timeout).*+ | traced
+""",
+    _PARTS,
 )
 
 _QUEUE = re.compile(r"MessageQueue \[topic=[^,\[\]]++, brokerName=([^,\[\]]++), queueId=(-?\d{1,10}+)\]")

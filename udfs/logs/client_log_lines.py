@@ -31,8 +31,15 @@ from hindsight.udfs.lines.parsed_line import (
     ignored,
     java_number,
 )
-from hindsight.udfs.logs.client_log_events import MESSAGES, is_plain, read_event, tell_nothing, tells_nothing
-from hindsight.udfs.logs.consuming_templates import GIVEN_UP, RETURNED
+from hindsight.udfs.logs.client_log_events import (
+    GIVEN_UP,
+    MESSAGES,
+    RETURNED,
+    is_plain,
+    read_event,
+    tell_nothing,
+    tells_nothing,
+)
 from hindsight.udfs.logs.grpc_client_logs import GRPC, read_grpc
 from hindsight.udfs.logs.log_layouts import (
     LogHead,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hindsight.udfs.lines.parsed_line import RefusedLineError
 
 _GROUPS = re.compile(r"\(\?P<\w+>|(?<!\\)\)")  # the begin of one with a name, and the end of any
+_PART = re.compile(r"\{([A-Z_]+)\}")
 _VARIES = re.compile(r"(?<!\\)[.^$*+?{}\[\]()|]|\\\w")
 Reader = Callable[[str], dict[str, Any]]
 
@@ -28,16 +30,26 @@ class Template(NamedTuple):
     lost: bool = False
 
 
-def template(kind: str, pattern: str, *, mark: str = "", traced: bool = False, lost: bool = False) -> Template:
-    """A form whose ``pattern`` is given as text; it must be linear: no text may match it in two ways.
+def templates(table: str, parts: Mapping[str, str] = MappingProxyType({})) -> tuple[Template, ...]:
+    """The forms of a table, one a line: ``kind | pattern``, then ``| "mark" traced lost`` as far as it has these.
 
-    It is recognised by what it begins with, behind a name if that comes first: by all up to its first part that may
-    vary, or less, up to ``(?#)``, which stands before alternatives too. A message that begins so and goes on otherwise
-    is refused.
+    A line that is indented goes on with the one before, behind a blank; one that begins with ``#`` is a remark.
+    ``{NAME}`` in a pattern stands for one of ``parts``. A pattern must be linear: no text may match it in two ways.
+    A form is recognised by what its pattern begins with, behind a name if that comes first: by all up to its first part
+    that may vary, or less, up to ``(?#)``, which stands before alternatives too. A message that begins so and goes on
+    otherwise is refused.
     """
+    lines = (line for line in re.sub(r"\n +", " ", table).splitlines() if line and not line.startswith("#"))
+    return tuple(_template(*line.split(" | "), parts=parts) for line in lines)
+
+
+def _template(kind: str, pattern: str, more: str = "", *, parts: Mapping[str, str]) -> Template:
+    pattern = _PART.sub(lambda found: parts[found[1]], pattern)
     begin = _GROUPS.sub("", pattern.partition("(?#)")[0]).removeprefix("[^ ]++")
     starts = re.sub(r"\\(?=\W)", "", _VARIES.split(begin, maxsplit=1)[0])
-    return Template(kind, starts, re.compile(pattern.replace("(?#)", ""), re.DOTALL), mark, traced, lost)
+    mark, _, words = more.removeprefix('"').rpartition('"')
+    regex = re.compile(pattern.replace("(?#)", ""), re.DOTALL)
+    return Template(kind, starts, regex, mark, "traced" in words, "lost" in words)
 
 
 def read_message(form: Template, message: str, readers: Mapping[str, Reader]) -> dict[str, Any]:
