@@ -16,7 +16,7 @@ are numbered, without a header, in every release. Source: ConsumerConnectionSubC
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
@@ -122,7 +122,6 @@ class Output(NamedTuple):
 
 
 Reader = Callable[[Output, dict[int, Refusal]], Rows]
-Row = tuple[str, dict[str, Any]]
 
 
 def named_group(texts: Iterable[str]) -> str | None:
@@ -151,15 +150,22 @@ def header_in(output: Output, begins: str) -> int:
 
 
 def each_line_of(
-    output: Output, refusals: dict[int, Refusal], read: Callable[[str], Iterable[Row]], *, header: int = -1
+    output: Output,
+    refusals: dict[int, Refusal],
+    table: str,
+    read: Callable[[str], dict[str, Any] | None],
+    *,
+    header: int = -1,
 ) -> Rows:
-    """The rows of each line below the header; one that cannot be read is refused by itself, or is noise."""
+    """The rows of a table, by the lines below the header that are not blank; ``read``: of a line, None: it has no row.
+
+    One that cannot be read is refused by itself, or is noise.
+    """
     rows: Rows = []
-    for index, text in enumerate(output.texts):
-        if index <= header:
-            continue
+    for index, text in enumerate(output.texts[header + 1 :], header + 1):
         try:
-            rows += [(index, table, row) for table, row in read(text)]
+            row = read(text) if text.strip() else None
+            rows += [] if row is None else [(index, table, place(output) | row)]
         except RefusedLineError as refused:
             if not is_noise(text):
                 refusals[index] = refused.refusal
@@ -221,24 +227,24 @@ def consumer_connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
     must_hold(output, _TRAILERS[0])
     said = {name: told.strip() for name, _, told in (text.partition(": ") for text in output.texts)}
     of_group = {"consume_type": said.get("ConsumeType") or None, "message_model": said.get("MessageModel") or None}
+    of_member = {"consumer_group": group, "consume_from_where": said.get("ConsumeFromWhere") or None}
+    of_member |= {"broker_name": output.command.broker, **of_group}
     column = next((text.index(_EXPRESSION) for text in output.texts if _EXPRESSION in text), None)
     subscriptions: list[dict[str, Any]] = []
     below = False
 
-    def read(text: str) -> Iterator[Row]:
+    def read(text: str) -> dict[str, Any] | None:
         nonlocal below
         if text.startswith(SUBSCRIPTIONS):
             below, text = True, text.removeprefix(SUBSCRIPTIONS)
         if not text.strip() or text.startswith("#") or text.partition(":")[0] in _TRAILERS:
-            return
-        if below:
-            subscriptions.append(_subscription(text, column))
-            return
-        of_member = {"consumer_group": group, "consume_from_where": said.get("ConsumeFromWhere") or None}
-        of_broker = {"broker_name": output.command.broker}
-        yield "consumer_heartbeat", {**place(output), **of_broker, **of_group, **of_member, **_client(text)}
+            return None
+        if not below:
+            return of_member | _client(text)
+        subscriptions.append(_subscription(text, column))
+        return None
 
-    rows = each_line_of(output, refusals, read, header=header_in(output, "#ClientId"))
+    rows = each_line_of(output, refusals, "consumer_heartbeat", read, header=header_in(output, "#ClientId"))
     question = Question("consumerConnection", group, {"consumer_group": group})
     return [capture_row(output, refusals, question, **of_group, subscriptions=subscriptions), *rows]
 
@@ -246,12 +252,7 @@ def consumer_connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
 def producer_connection(output: Output, refusals: dict[int, Refusal]) -> Rows:
     """The producers of a group that the broker asked has."""
     question = question_of(output.command)
-
-    def read(text: str) -> Iterator[Row]:
-        if text.strip():
-            yield "producer_connection", {**place(output), **question.columns, **_client(text)}
-
-    rows = each_line_of(output, refusals, read)
+    rows = each_line_of(output, refusals, "producer_connection", lambda text: question.columns | _client(text))
     return [capture_row(output, refusals, question), *rows]
 
 

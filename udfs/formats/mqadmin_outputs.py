@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import tzinfo
 from typing import Any, NamedTuple
@@ -35,7 +35,6 @@ from hindsight.udfs.formats.mqadmin_output import (
     SUBSCRIPTIONS,
     Output,
     Reader,
-    Row,
     Rows,
     as_answered,
     capture_row,
@@ -48,7 +47,6 @@ from hindsight.udfs.formats.mqadmin_output import (
     is_noise,
     must_hold,
     no_subject,
-    place,
     printed_time,
     producer_connection,
     topic_of,
@@ -104,40 +102,31 @@ def broker_progress(output: Output, refusals: dict[int, Refusal]) -> Rows:
 
 def _progress(output: Output, refusals: dict[int, Refusal], command: Command) -> Rows:
     question = question_of(command)
-    rows = _rows(output, refusals, question.columns.get("consumer_group"))
-    return [capture_row(output, refusals, question), *rows]
-
-
-def _rows(output: Output, refusals: dict[int, Refusal], group: str | None) -> Rows:
     at = next(index for index, text in enumerate(output.texts) if is_header(text))
     header = output.texts[at]
     width = header.index("#", 1) - 2  # two blanks stand between columns
     layout = _Layout(
         GROUP in header, "#Client IP" in header, "#Inflight" in header, (width,) if width in _WIDTHS else _WIDTHS
     )
-
     is_over = False
 
-    def read(text: str) -> Iterator[Row]:
+    def read(text: str) -> dict[str, Any] | None:
         nonlocal is_over
         words = text.split()
-        if not words or words[0].startswith("#"):
-            return
-        if words[0] in ("Consume", "Diff"):
-            is_over = True
-            return
+        is_over |= words[0] in ("Consume", "Diff")
+        if words[0].startswith("#") or words[0] in ("Consume", "Diff"):
+            return None
         if is_over:
             raise RefusedLineError("BAD_ROW", f"a row below the end of its table: {text[:120]!r}")
-        of_group = words.pop(1) if layout.has_group and len(words) > layout.fixed - 1 else group
-        yield (
-            "queue_progress",
-            {**place(output), "consumer_group": of_group, **_row_of_progress(words, layout, output.zone)},
-        )
+        is_named = layout.has_group and len(words) > layout.fixed - 1
+        group = words.pop(1) if is_named else question.columns.get("consumer_group")
+        return {"consumer_group": group, **_row_of_progress(words, layout, output.zone)}
 
-    rows = each_line_of(output, refusals, read, header=at)
+    rows = each_line_of(output, refusals, "queue_progress", read, header=at)
     _refuse_names_of_two(rows, refusals)
-    tps = _consume_tps(output.texts)
-    return [(index, table, {**row, "consume_tps": tps}) for index, table, row in rows]
+    tps = {"consume_tps": _consume_tps(output.texts)}
+    rows = [(index, table, row | tps) for index, table, row in rows]
+    return [capture_row(output, refusals, question), *rows]
 
 
 def _consume_tps(texts: list[str]) -> float | None:
@@ -259,15 +248,14 @@ def topic_status(output: Output, refusals: dict[int, Refusal]) -> Rows:
     topic = topic_of(output)
     header = next(index for index, text in enumerate(output.texts) if is_status(text))
 
-    def read(text: str) -> Iterator[Row]:
-        if text.strip() and not text.startswith(_PUT_TPS):
-            yield "topic_status", {**place(output), "topic": topic, **_row(text.split(), output)}
+    def read(text: str) -> dict[str, Any] | None:
+        return None if text.startswith(_PUT_TPS) else {"topic": topic, **_row(text.split(), output)}
 
-    rows = each_line_of(output, refusals, read, header=header)
+    rows = each_line_of(output, refusals, "topic_status", read, header=header)
     return [capture_row(output, refusals, question_of(output.command._replace(name="topicStatus"))), *rows]
 
 
-def _row(words: list[str], output: Output) -> dict[str, object]:
+def _row(words: list[str], output: Output) -> dict[str, Any]:
     if len(words) not in (4, 6):
         raise RefusedLineError("BAD_ROW", f"{len(words)} words, expected 4 and a time: {' '.join(words)[:120]!r}")
     queue_id, last = _queue_id(words[1]), " ".join(words[4:])
@@ -291,32 +279,28 @@ def route_list(output: Output, refusals: dict[int, Refusal]) -> Rows:
     topic = topic_of(output)
     must_hold(output, "Total:")
 
-    def read(text: str) -> Iterator[Row]:
-        if not text.strip() or text.startswith(("#", "-", "Total:")):
-            return
+    def read(text: str) -> dict[str, Any] | None:
+        if text.startswith(("#", "-", "Total:")):
+            return None
         row = _ROUTE_ROW.fullmatch(text)
         if row is None:
             raise RefusedLineError("BAD_ROW", f"no cluster, broker, addresses and counts: {text[:120]!r}")
         addresses = dict(address.partition("=")[::2] for address in row[2].split(", ") if address)
         master = master_address(addresses)
-        yield (
-            "topic_route",
-            {
-                **place(output),
-                "name_server": output.command.name_server,
-                "topic": topic,
-                "broker_name": row[1],
-                "read_queue_nums": int(row[3]),
-                "write_queue_nums": int(row[4]),
-                "perm": int(row[5]),
-                "has_master": master is not None,
-                "master_address": master,
-                "slaves": slaves_of(addresses),
-                "is_static_topic": False,
-            },
-        )
+        return {
+            "name_server": output.command.name_server,
+            "topic": topic,
+            "broker_name": row[1],
+            "read_queue_nums": int(row[3]),
+            "write_queue_nums": int(row[4]),
+            "perm": int(row[5]),
+            "has_master": master is not None,
+            "master_address": master,
+            "slaves": slaves_of(addresses),
+            "is_static_topic": False,
+        }
 
-    rows = each_line_of(output, refusals, read, header=header_in(output, "#ClusterName"))
+    rows = each_line_of(output, refusals, "topic_route", read, header=header_in(output, "#ClusterName"))
     return [capture_row(output, refusals, Question("topicRoute", topic, {"topic": topic})), *rows]
 
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from hindsight.udfs.lines.parsed_line import RefusedLineError, is_instant, java_number
 from hindsight.udfs.logs.log_layouts import LogHead
 from hindsight.udfs.logs.log_stamps import MONTHS
+from hindsight.udfs.logs.log_templates import templates
 from hindsight.udfs.values.message_queues import MessageQueue, sort_queues
 
 GO, CPP = "GO", "CPP"
@@ -42,7 +43,6 @@ _CPP_LINE = re.compile(
 # Where in the C++ source the line was written; re_dev names the file, too.
 _PLACE = re.compile(r"(?:\[\w++:\d++\]| \[[^\[\]]{1,400}?:\d{1,9}+ \([^\[\]]{1,200}\)\])\Z")
 _QUEUE = re.compile(r"MessageQueue \[topic=([^,\]]++), brokerName=([^,\]]++), queueId=(\d{1,10}+)\]")
-_RESULT = r"Allocation result for \[Consumer Group: ([^,]++), Topic: ([^,]++), Current Consumer ID: (.+)\] is changed\."
 _TOTALS = re.compile(r"Total Queue :#(\d{1,9}), Total Consumer :#(\d{1,9}), Allocated Queues are: ")
 # One of them stands in each line that is recognised here, or one of those of the Java client's messages.
 _NEEDLES = (
@@ -249,19 +249,18 @@ def head_of_cpp(text: str, zone: tzinfo) -> tuple[LogHead, str] | None:
 
 def _cpp(line: re.Match[str], zone: tzinfo) -> OtherLine | None:
     message = _PLACE.sub("", line[10])
-    found = next(((kind, m) for kind, pattern in _CPP_MESSAGES if (m := pattern.match(message))), None)
+    found = next(((form.kind, m) for form in _CPP_MESSAGES if (m := form.pattern.match(message))), None)
     if found is None:
         return None
     head = _head_of_cpp(line, zone)
     kind, said = found
-    if kind is None:
+    if kind == "rebalance_result":
         row = {"consumer_group": said[1], "topic": said[2], "client_id": said[3], "strategy": "AVG"}
         return OtherLine(CPP, head, message, row, True)
     named = {name: value for name, value in said.groupdict().items() if value}
-    numbers = {
+    named |= {
         name: java_number(named[name], bits) for name, bits in (("queue_id", 32), ("offset", 64)) if name in named
     }
-    named |= numbers
     return OtherLine(CPP, head, message, {"kind": kind, "arguments_lost": not named, **named}, False)
 
 
@@ -294,38 +293,30 @@ _CPP_QUEUE = (
     r"MessageQueue \[topic=(?P<topic>[^,\]]++), brokerName=(?P<broker_name>[^,\]]++), "
     r"queueId=(?P<queue_id>\d{1,10}+)\]"
 )
-# The kind of event, None: a rebalance result; the first that matches the message's beginning counts.
-_CPP_MESSAGES: Sequence[tuple[str | None, re.Pattern[str]]] = tuple(
-    (kind, re.compile(pattern, re.DOTALL))
-    for kind, pattern in (
-        (None, _RESULT),
-        ("queue_added", rf"[Aa]dd mq:{_CPP_QUEUE}"),
-        # From 1.2.5 on.
-        (
-            "queue_began",
-            rf"Start to pull {_CPP_QUEUE}, offset:(?P<offset>\d{{1,19}}+), GroupName (?P<consumer_group>.++)",
-        ),
-        ("queue_pull_expired", rf"Drop mq:{_CPP_QUEUE} according Pull timeout"),
-        ("queue_removed", rf"[Dd]rop mq:{_CPP_QUEUE}"),
-        ("lock_acquired", rf"lock(?:BatchMQ)? success of mq:{_CPP_QUEUE}"),
-        ("lock_failed", rf"lock(?:BatchMQ)? fails of mq:{_CPP_QUEUE}"),
-        # re_dev, before its lines named the group
-        ("lock_acquired", rf"the message queue locked OK, mq:{_CPP_QUEUE}"),
-        ("lock_failed", rf"the message queue locked Failed, mq:{_CPP_QUEUE}"),
-        ("queue_unlocked", rf"unlock success of mq:{_CPP_QUEUE}"),
-        ("members_changed", r"notifyConsumerIdsChanged(?::|, group:)(?P<consumer_group>.++)"),
-        (
-            "member_list_failed",
-            r"\[ERROR\] Get empty consumer IDs\. Consumer Group: (?P<consumer_group>[^,]++), Topic: (?P<topic>.++)",
-        ),
-        ("member_not_listed", r"could not find clientId from Broker"),
-        ("client_started", r"MQClient start,groupname:(?P<consumer_group>[^,]++),clientID:(?P<client_id>[^,]++),"),
-        (
-            "send_failed",
-            r"send failed of times:\d{1,9}+, ?brokerName:(?P<broker_name>[^.]++(?:\.(?! exception:)[^.]*+)*)"
-            r"(?:\. exception:(?P<detail>.*+))?",
-        ),
-    )
+# The first that matches the message's beginning counts.
+_CPP_MESSAGES = templates(
+    r"""
+rebalance_result | Allocation result for \[Consumer Group: ([^,]++), Topic: ([^,]++), Current Consumer ID: (.+)\] is
+    changed\.
+queue_added | [Aa]dd mq:{QUEUE}
+# From 1.2.5 on.
+queue_began | Start to pull {QUEUE}, offset:(?P<offset>\d{1,19}+), GroupName (?P<consumer_group>.++)
+queue_pull_expired | Drop mq:{QUEUE} according Pull timeout
+queue_removed | [Dd]rop mq:{QUEUE}
+lock_acquired | lock(?:BatchMQ)? success of mq:{QUEUE}
+lock_failed | lock(?:BatchMQ)? fails of mq:{QUEUE}
+# re_dev, before its lines named the group
+lock_acquired | the message queue locked OK, mq:{QUEUE}
+lock_failed | the message queue locked Failed, mq:{QUEUE}
+queue_unlocked | unlock success of mq:{QUEUE}
+members_changed | notifyConsumerIdsChanged(?::|, group:)(?P<consumer_group>.++)
+member_list_failed | \[ERROR\] Get empty consumer IDs\. Consumer Group: (?P<consumer_group>[^,]++), Topic: (?P<topic>.++)
+member_not_listed | could not find clientId from Broker
+client_started | MQClient start,groupname:(?P<consumer_group>[^,]++),clientID:(?P<client_id>[^,]++),
+send_failed | send failed of times:\d{1,9}+,
+    ?brokerName:(?P<broker_name>[^.]++(?:\.(?! exception:)[^.]*+)*)(?:\. exception:(?P<detail>.*+))?
+""",
+    {"QUEUE": _CPP_QUEUE},
 )
 
 
