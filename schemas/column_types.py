@@ -16,11 +16,30 @@ class DataType:
 
     def jsonValue(self) -> Any:
         """What Delta's log says of it, as JSON's values."""
-        raise NotImplementedError
+        match self:
+            case PlainType(name):
+                return name
+            case ArrayType(inner, contains_null):
+                return {"type": "array", "elementType": inner.jsonValue(), "containsNull": contains_null}
+            case MapType(key, value, contains_null):
+                kinds = {"keyType": key.jsonValue(), "valueType": value.jsonValue()}
+                return {"type": "map", **kinds, "valueContainsNull": contains_null}
+            case StructType():
+                return {"type": "struct", "fields": [each.jsonValue() for each in self]}
+        raise TypeError(f"{self!r} is no type of a column.")
 
     def simpleString(self) -> str:
         """The type as SQL writes it."""
-        raise NotImplementedError
+        match self:
+            case PlainType(_, sql):
+                return sql
+            case ArrayType(inner):
+                return f"array<{inner.simpleString()}>"
+            case MapType(key, value):
+                return f"map<{key.simpleString()},{value.simpleString()}>"
+            case StructType():
+                return f"struct<{','.join(f'{each.name}:{each.dataType.simpleString()}' for each in self)}>"
+        raise TypeError(f"{self!r} is no type of a column.")
 
     def json(self) -> str:
         """The same as ``jsonValue``, as text."""
@@ -37,14 +56,6 @@ class PlainType(DataType):
     name: str
     sql: str
     names: str | None = field(default=None, compare=False)
-
-    def jsonValue(self) -> str:
-        """What Delta's log says of it."""
-        return self.name
-
-    def simpleString(self) -> str:
-        """The type as SQL writes it."""
-        return self.sql
 
 
 PLAIN = {
@@ -68,14 +79,6 @@ class ArrayType(DataType):
     elementType: DataType
     containsNull: bool = True
 
-    def jsonValue(self) -> dict[str, Any]:
-        """What Delta's log says of it."""
-        return {"type": "array", "elementType": self.elementType.jsonValue(), "containsNull": self.containsNull}
-
-    def simpleString(self) -> str:
-        """The type as SQL writes it."""
-        return f"array<{self.elementType.simpleString()}>"
-
 
 @dataclass(frozen=True)
 class MapType(DataType):
@@ -84,15 +87,6 @@ class MapType(DataType):
     keyType: DataType
     valueType: DataType
     valueContainsNull: bool = True
-
-    def jsonValue(self) -> dict[str, Any]:
-        """What Delta's log says of it."""
-        kinds = {"keyType": self.keyType.jsonValue(), "valueType": self.valueType.jsonValue()}
-        return {"type": "map", **kinds, "valueContainsNull": self.valueContainsNull}
-
-    def simpleString(self) -> str:
-        """The type as SQL writes it."""
-        return f"map<{self.keyType.simpleString()},{self.valueType.simpleString()}>"
 
 
 @dataclass(frozen=True)
@@ -120,14 +114,6 @@ class StructType(DataType):
     def names(self) -> list[str]:
         """The columns' names."""
         return [each.name for each in self.fields]
-
-    def jsonValue(self) -> dict[str, Any]:
-        """What Delta's log says of it."""
-        return {"type": "struct", "fields": [each.jsonValue() for each in self.fields]}
-
-    def simpleString(self) -> str:
-        """The type as SQL writes it."""
-        return f"struct<{','.join(f'{each.name}:{each.dataType.simpleString()}' for each in self.fields)}>"
 
     def __iter__(self) -> Iterator[StructField]:
         return iter(self.fields)

@@ -53,11 +53,8 @@ RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
 _LEFT_OVER = ("start", "dropped", "")  # of the types that are looked at, what the careful reader reads
 _RESULT, _CALLBACK, _SUBMIT = range(3)
 _PHASES = pa.array(["result", "callback", "submit"])
-_RESPONSE_CODE = r"CODE: (?P<code>-?[0-9]{1,9})\b"
 _TEXT, _WHOLE, _INT = pa.string(), pa.int64(), pa.int32()
 Members = dict[str, pa.Array]
-
-
 _MODE = one_of(*MODES)
 
 
@@ -158,12 +155,11 @@ def _attempt(fields: Fields) -> dict[str, Any]:
         column: read(fields, member) if is_needed or member in fields else None
         for column, member, read, is_needed in _READ_OF_A_LINE
     }
-    end = row["end_at"]
     row["broker_named_as"] = row["broker_name"]
-    row["latency_ms"] = end - row["begin_at"]
+    row["latency_ms"] = row["end_at"] - row["begin_at"]
     row["exceptions_observable"] = True
     row |= _result(fields, row["mode"])
-    row |= _half(row["mode"], end, fields)
+    row |= _half(row["mode"], row["end_at"], fields)
     if optional_text(fields, "answeredBy"):
         row["doubts"] = [ANSWERED_BY_ANOTHER]
     return row
@@ -233,7 +229,7 @@ def _ladder(fields: Fields, name: str) -> list[int] | None:
     return [whole_number({f"{name}[{i}]": value}, f"{name}[{i}]") for i, value in enumerate(values)]
 
 
-def read_hook_lines(table: pa.Table) -> PlainRows:
+def _read_plain(table: pa.Table) -> PlainRows:
     """What is surely known of n lines, given the members ``MEMBERS`` of each."""
     members: Members = {name: table.column(name).combine_chunks() for name in table.column_names}
     kind = members["type"]
@@ -243,18 +239,18 @@ def read_hook_lines(table: pa.Table) -> PlainRows:
         if said.read is text_field:
             is_row &= numbers(pc.binary_length(members[said.member]), 0) > 0
     for name, column in members.items():
-        if column.type == _TEXT:
-            members[name] = _none_where_empty(column)
+        is_empty = pc.equal(pc.binary_length(column), 0) if column.type == _TEXT else None
+        if is_empty is not None and pc.any(is_empty).as_py():
+            members[name] = _where(pc.invert(is_empty), column)
     is_row &= ~_flags(pc.is_valid(members["answeredBy"]))  # a doubt
     is_row &= ~_flags(pc.is_valid(members["batchMsgIds"]))
-    is_row &= _flags(pc.is_in(members["queueOffsetOf"], value_set=pa.array(OFFSETS_OF))) | ~_flags(
-        pc.is_valid(members["queueOffsetOf"])
-    )
+    whose = members["queueOffsetOf"]
+    is_row &= _flags(pc.or_(pc.is_in(whose, value_set=pa.array(OFFSETS_OF)), pc.is_null(whose)))
     is_row &= _has_plain_numbers(members) & _has_plain_result(members)
     return PlainRows(is_row, is_ignored, _columns(members))
 
 
-HOOK_LINES = PlainFormat("send_attempt", MEMBERS, COLUMNS, read_hook_lines)
+HOOK_LINES = PlainFormat("send_attempt", MEMBERS, COLUMNS, _read_plain)
 
 
 def _has_plain_numbers(members: Members) -> BoolArray:
@@ -288,6 +284,8 @@ def _columns(members: Members) -> Members:
     exception, error = members["exception"], members["error"]
     is_async = pc.fill_null(pc.equal(members["mode"], "ASYNC"), False)
     given = pc.if_else(pc.is_valid(exception), pa.scalar("EXCEPTION"), members["status"])
+    is_delayed = pc.fill_null(pc.not_equal(members["delayLevel"], 0), False)
+    offset_of = pc.coalesce(members["queueOffsetOf"], pc.if_else(is_delayed, "delay", "topic"))
     phase = np.where(_flags(is_async), np.where(_flags(pc.is_valid(given)), _CALLBACK, _SUBMIT), _RESULT)
     return columns | {
         "broker_named_as": columns["broker_name"],
@@ -297,7 +295,7 @@ def _columns(members: Members) -> Members:
         "exception": exception,
         "error": error,
         "response_code": _response_code(error),
-        "queue_offset_of": _where(pc.is_valid(columns["queue_offset"]), _offset_of(members)),
+        "queue_offset_of": _where(pc.is_valid(columns["queue_offset"]), offset_of),
         "exceptions_observable": pa.repeat(True, len(begin)),
         "phase": _PHASES.take(pa.array(phase)),
         "submit_end_at": _where(pa.array(phase == _SUBMIT), end),
@@ -306,21 +304,11 @@ def _columns(members: Members) -> Members:
     }
 
 
-def _offset_of(members: Members) -> pa.Array:
-    is_delayed = pc.fill_null(pc.not_equal(members["delayLevel"], 0), False)
-    return pc.coalesce(members["queueOffsetOf"], pc.if_else(is_delayed, "delay", "topic"))
-
-
 def _response_code(error: pa.Array) -> pa.Array:
     if error.null_count == len(error):
         return pa.nulls(len(error), pa.int32())
-    found = pc.struct_field(pc.extract_regex(error, _RESPONSE_CODE), "code")
-    return found.cast(pa.int32())
-
-
-def _none_where_empty(texts: pa.Array) -> pa.Array:
-    is_empty = pc.equal(pc.binary_length(texts), 0)
-    return _where(pc.invert(is_empty), texts) if pc.any(is_empty).as_py() else texts
+    found = pc.extract_regex(error, r"CODE: (?P<code>-?[0-9]{1,9})\b")
+    return pc.struct_field(found, "code").cast(pa.int32())
 
 
 def _where(condition: pa.Array, values: pa.Array) -> pa.Array:

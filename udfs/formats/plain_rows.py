@@ -30,33 +30,23 @@ _NEWLINE, _RETURN, _OPENING, _CLOSING = b"\n\r{}"
 _ODD_NUMBER = re.compile(rb"[^0-9A-Za-z_](?:NaN|Inf)")
 
 
-class JsonRows(NamedTuple):
-    """The lines that could be read together, by their index in the block: ``at``, in order.
-
-    Attributes:
-        columns: of each wanted member its values; null where it is null or absent.
-        at: which line of the block each row is.
-        begin, end: where each line of the block lies in its bytes, its ``\\n`` left out.
-    """
-
-    columns: pa.Table
-    at: IntArray
-    begin: IntArray
-    end: IntArray
-
-
-def read_together(block: bytes, wanted: pa.Schema, *, most_bytes: int = PLAIN_BYTES) -> JsonRows:
+def _read_together(
+    block: bytes, wanted: pa.Schema, most_bytes: int
+) -> tuple[pa.Table, IntArray, tuple[IntArray, IntArray]]:
     """The lines of a block that are one JSON object each whose wanted members have the wanted type, or are null.
 
-    Some such lines may be left over; what is read is what ``json.loads`` reads.
+    Some such lines may be left over; what is read is what ``json.loads`` reads. Of each wanted member its values, null
+    where it is null or absent; which line of the block each row is, in order; where each line of the block begins and
+    ends in its bytes, its ``\\n`` left out.
 
     Args:
         block: whole lines, without the last one's terminator.
         wanted: members of type string, int64 or bool; others are passed over.
         most_bytes: of a line; a longer one is left over.
     """
-    begin, end = _places(block)
-    may_be = _may_be_objects(block, begin, end, min(most_bytes, PLAIN_BYTES))
+    newlines = np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE)
+    begin, end = np.concatenate([[0], newlines + 1]), np.append(newlines, len(block))
+    may_be = _may_be_objects(block, begin, end, most_bytes)
     at = np.flatnonzero(may_be)
     if len(at) < len(begin):
         lines = [block[begin[i] : end[i]] for i in at.tolist()]
@@ -67,12 +57,7 @@ def read_together(block: bytes, wanted: pa.Schema, *, most_bytes: int = PLAIN_BY
     if columns is None:
         columns, fitting = _one_by_one(lines, wanted)
         at = at[fitting]
-    return JsonRows(columns, at, begin, end)
-
-
-def _places(block: bytes) -> tuple[IntArray, IntArray]:
-    newlines = np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE)
-    return np.concatenate([[0], newlines + 1]), np.append(newlines, len(block))
+    return columns, at, (begin, end)
 
 
 def _may_be_objects(block: bytes, begin: IntArray, end: IntArray, most_bytes: int) -> BoolArray:
@@ -135,7 +120,9 @@ def _one_by_one(lines: Iterable[bytes], wanted: pa.Schema) -> tuple[pa.Table, li
         except orjson.JSONDecodeError:
             continue
         if type(value) is dict and all(
-            (found := value.get(name)) is None or (type(found) is kind and _fits(found)) for name, kind in kinds
+            (found := value.get(name)) is None
+            or (type(found) is kind and (kind is not int or -(2**63) <= found < 2**63))
+            for name, kind in kinds
         ):
             fitting.append(index)
             objects.append(value)
@@ -144,12 +131,6 @@ def _one_by_one(lines: Iterable[bytes], wanted: pa.Schema) -> tuple[pa.Table, li
 
 
 _PYTHON = {pa.string(): str, pa.int64(): int, pa.bool_(): bool}
-
-
-def _fits(value: object) -> bool:
-    return not isinstance(value, int) or -(2**63) <= value < 2**63
-
-
 LINE_NUMBER = "line_number"
 
 
@@ -202,15 +183,14 @@ class LineReader(NamedTuple):
     def read(self, blocks: Iterable[Block | Line]) -> Iterator[LinesRead]:
         """The lines of a file, each once and in order of the blocks."""
         for block in blocks:
-            yield self._of_line(block) if isinstance(block, Line) else self._of_block(block)
-
-    def _of_line(self, line: Line) -> LinesRead:
-        return LinesRead(_no_rows(self.plain.columns), self._carefully([line]), 0)
+            if isinstance(block, Line):
+                yield LinesRead(_no_rows(self.plain.columns), self._carefully([block]), 0)
+            else:
+                yield self._of_block(block)
 
     def _of_block(self, block: Block) -> LinesRead:
-        members, at, begin, end = read_together(
-            block.data, self.plain.members, most_bytes=min(PLAIN_BYTES, block.form.max_line_bytes)
-        )
+        most_bytes = min(PLAIN_BYTES, block.form.max_line_bytes)
+        members, at, (begin, end) = _read_together(block.data, self.plain.members, most_bytes)
         is_left = np.ones(len(begin), dtype=np.bool_)
         rows, ignored = _no_rows(self.plain.columns), 0
         if len(at):
