@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from hindsight.jobs.diagnosis.diagnosis_consuming import consuming_told
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, queues_told, some, when, wrapped
+from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, cut, few, queues_told, some, when, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import Diagnosis, Rebalance
 from hindsight.udfs.diagnosis.log_members import Member
 from hindsight.udfs.diagnosis.logged_ownership import (
@@ -32,7 +32,6 @@ from hindsight.udfs.rebalances.rebalance_event import (
 )
 from hindsight.udfs.rebalances.rebalance_event import WHY as CAUSE_OF_ONE
 
-_MOST = 40
 _BRIEF_MS = 5_000  # shorter stretches one after the other are told as one
 _RETRY = "%RETRY%"
 _ALLOTTED = (PULLS, NOT_SAID_WHETHER_PUSH)
@@ -52,43 +51,27 @@ def group_told(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> 
     members = [one for one in diagnosis.members if one.consumer_group == group]
     yield f"{group}: {_members(members)}"
     owned = [one for one in diagnosis.ownership if one.key.consumer_group == group]
-    yield from _cut(_ownership(owned, {one.client_id for one in diagnosis.same_ids}, names, clock))
+    yield from cut(_ownership(owned, {one.client_id for one in diagnosis.same_ids}, names, clock), "  ")
+    behind = 4 + len(clock.at(0))
+    rebalances = [one for one in diagnosis.rebalances if one.consumer_group == group]
     yield from _section("Owned by two at once", _held_by_two(group, diagnosis, clock))
-    yield from _section(
-        "Rebalances", _rebalances([one for one in diagnosis.rebalances if one.consumer_group == group], clock)
-    )
-    yield from _section("Where new owners began", _moved_begins(group, diagnosis, clock))
-    met = consuming_told(group, diagnosis.troubles, clock)
-    yield from _section("Consuming", (line for one in met for line in wrapped(one, indent=2, hanging=6)))
-    yield from _section("What failed", _failures(group, diagnosis, names, clock))
+    yield from _section("Rebalances", _rebalances(rebalances, clock), behind)
+    yield from _section("Where new owners began", _moved_begins(group, diagnosis, clock), behind)
+    yield from _section("Consuming", consuming_told(group, diagnosis.troubles, clock), 6)
+    yield from _section("What failed", _failures(group, diagnosis, names, clock), 6)
 
 
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    lines = list(lines)
+def _section(title: str, texts: Iterable[str], hanging: int = 0) -> Iterator[str]:
+    """``hanging``: how far lines of a text after its first are indented; 0: each text is one line."""
+    lines = [line for one in texts for line in (wrapped(one, indent=2, hanging=hanging) if hanging else [f"  {one}"])]
     if lines:
         yield f"  {title}"
-        yield from (f"  {line}" for line in _cut(lines))
-
-
-def _cut(lines: Iterable[str]) -> Iterator[str]:
-    lines = list(lines)
-    yield from lines[:_MOST]
-    if len(lines) > _MOST:
-        yield f"  and {len(lines) - _MOST:,} more: --json has all"
+        yield from (f"  {line}" for line in cut(lines, "  "))
 
 
 def _members(members: list[Member]) -> str:
-    how = sorted(
-        {
-            word
-            for one in members
-            for word in (
-                "pulling" if one.consume_type == "CONSUME_ACTIVELY" else "",
-                "broadcasting" if one.message_model == "BROADCASTING" else "",
-            )
-            if word
-        }
-    )
+    how = ["broadcasting"] if any(one.message_model == "BROADCASTING" for one in members) else []
+    how += ["pulling"] if any(one.consume_type == "CONSUME_ACTIVELY" for one in members) else []
     without = sum(one.log is None for one in members)
     parts = [some(len(members), "member") if members else "members not named", *how]
     return ", ".join(parts) + (f"; {without} without a log here" if without else "")
@@ -147,16 +130,15 @@ def _held_by_two(group: str, diagnosis: Diagnosis, clock: Clock) -> Iterator[str
     for one in diagnosis.held_by_two:
         if one.consumer_group == group:
             when = f"{clock.at(one.since)} to {clock.at(one.until)}"
-            yield f"  {when}  {one.topic} {queues_told(one.queues)}: {' and '.join(one.client_ids)}"
+            yield f"{when}  {one.topic} {queues_told(one.queues)}: {' and '.join(one.client_ids)}"
 
 
 def _rebalances(rebalances: list[Rebalance], clock: Clock) -> Iterator[str]:
-    hanging = 4 + len(clock.at(0))
     for run in _of_one_start(rebalances):
         took = (max(one.ended_at for one in run) - run[0].began_at) / 1000
         text = f"took {took:.1f} s  clients started: {len(run)} rebalances, {_counts(run[0], run[-1])}"
         told = _rebalance(run[0]) if len(run) == 1 else text
-        yield from wrapped(f"{clock.at(run[0].began_at)}  {told}", indent=2, hanging=hanging)
+        yield f"{clock.at(run[0].began_at)}  {told}"
 
 
 def _moved_begins(group: str, diagnosis: Diagnosis, clock: Clock) -> Iterator[str]:
@@ -165,8 +147,7 @@ def _moved_begins(group: str, diagnosis: Diagnosis, clock: Clock) -> Iterator[st
             what = f"{one.skipped:,} skipped" if one.skipped else f"{one.read_again:,} read again"
             stored = f"{one.from_client_id} stored {one.stored_offset}"
             queue = f"{one.topic} {one.broker_name}:{one.queue_id}"
-            text = f"{clock.at(one.at)}  {queue}: {what}: {one.client_id} began at {one.began_offset}, {stored}"
-            yield from wrapped(text, indent=2, hanging=4 + len(clock.at(0)))
+            yield f"{clock.at(one.at)}  {queue}: {what}: {one.client_id} began at {one.began_offset}, {stored}"
 
 
 def _of_one_start(rebalances: list[Rebalance]) -> list[list[Rebalance]]:
@@ -203,11 +184,6 @@ def _rebalance(one: Rebalance) -> str:
 
 
 def _failures(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
-    for line in _failure_lines(group, diagnosis, names, clock):
-        yield from wrapped(line, indent=2, hanging=6)
-
-
-def _failure_lines(group: str, diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
     for one in diagnosis.troubles:
         log = names.of(one.process.log)
         for subject, tally in one.not_listed.items():

@@ -17,7 +17,7 @@ from hindsight.jobs.diagnosis.diagnosis_consuming import (
     others_told,
 )
 from hindsight.jobs.diagnosis.diagnosis_groups import group_told
-from hindsight.jobs.diagnosis.diagnosis_words import Clock, Names, few, some, when, wrapped
+from hindsight.jobs.diagnosis.diagnosis_words import MOST, Clock, Names, cut, few, some, when, wrapped
 from hindsight.udfs.diagnosis.log_diagnosis import CannotTell, Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
@@ -51,7 +51,9 @@ def _of_calls(calls: list[LoggedCall]) -> Iterator[str]:
     ended = f"{threw} ended with an exception" if threw else "no line shows whether the sends failed"
     yield f"{some(len(calls), 'send')} had {some(len(attempts), 'failed attempt')}; {ended}"
     timed = Counter(_name(one) for one in attempts if not one.had_no_time)
-    yield f"attempts failed at {_by_broker(timed)}{_slowest(attempts)}" if timed else "no attempt had time left"
+    slowest = max((one.latency_ms or 0 for one in attempts), default=0)
+    after = f", the slowest after {slowest:,} ms" if slowest else ""
+    yield f"attempts failed at {_by_broker(timed)}{after}" if timed else "no attempt had time left"
     spent = Counter(str(call.used_up_by) for call in calls if call.used_up_by)
     starved = Counter(_name(one) for one in attempts if one.had_no_time)
     if spent:
@@ -61,11 +63,6 @@ def _of_calls(calls: list[LoggedCall]) -> Iterator[str]:
     twice = sum(call.may_be_stored_twice for call in calls)
     if twice:
         yield f"{some(twice, 'message')} may be stored twice: a request without an answer was made again"
-
-
-def _slowest(attempts: list[LoggedAttempt]) -> str:
-    slowest = max((one.latency_ms or 0 for one in attempts), default=0)
-    return f", the slowest after {slowest:,} ms" if slowest else ""
 
 
 def _by_broker(counts: Counter[str]) -> str:
@@ -117,7 +114,6 @@ def _why(code: object, exception: object) -> str:
     return f"{exception or 'no exception printed'}" + (f", code {code}" if code is not None else "")
 
 
-_MOST = 40  # lines of one section
 _MOST_IN_SHORT = 5
 _LONG_MS = 60_000  # before the last word of any client
 _KINDS = {"client_log": "client", "broker_log": "broker", "both": "both?", "neither": "neither"}
@@ -156,10 +152,8 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     if lines:
         yield ""
         yield title
-        for line in lines[:_MOST]:
+        for line in cut(lines):
             yield from wrapped(line, indent=2, hanging=6)
-        if len(lines) > _MOST:
-            yield f"  and {len(lines) - _MOST:,} more: --json has all"
 
 
 def _in_short(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[str]:
@@ -263,11 +257,11 @@ def _isolations(diagnosis: Diagnosis, names: Names, clock: Clock) -> Iterator[st
     for one in diagnosis.troubles:
         if one.isolations:
             yield names.of(one.process.log)
-        for isolation in one.isolations[: _MOST // 2]:
+        for isolation in one.isolations[: MOST // 2]:
             until = clock.at(isolation.until) if isolation.until else "an end that no line shows"
             yield f"  {isolation.broker_name} {isolation.state} from {clock.at(isolation.since)} to {until}"
-        if len(one.isolations) > _MOST // 2:
-            yield f"  and {len(one.isolations) - _MOST // 2:,} more"
+        if len(one.isolations) > MOST // 2:
+            yield f"  and {len(one.isolations) - MOST // 2:,} more"
 
 
 def _cannot_tell(diagnosis: Diagnosis, names: Names, left_alone: Iterable[str]) -> Iterator[str]:
@@ -281,7 +275,7 @@ def _cannot_tell(diagnosis: Diagnosis, names: Names, left_alone: Iterable[str]) 
     if groups:
         yield f"{', '.join(groups)}: what members without a log owned. Name their logs too."
     yield "Whether a client that is silent still owns its queues: only the cluster knows (hindsight collect)."
-    for path in list(left_alone)[:_MOST]:
+    for path in list(left_alone)[:MOST]:
         yield f"{os.path.relpath(path)}: not read: its name is no log's. Name the file itself."
 
 

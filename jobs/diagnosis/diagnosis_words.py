@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby, takewhile
 
@@ -59,6 +59,7 @@ def when(tally: Tally, clock: Clock) -> str:
 
 
 WIDTH = 118
+MOST = 40  # lines of one section
 
 
 def wrapped(text: str, *, indent: int, hanging: int) -> list[str]:
@@ -71,6 +72,14 @@ def wrapped(text: str, *, indent: int, hanging: int) -> list[str]:
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def cut(lines: Iterable[str], indent: str = "") -> Iterator[str]:
+    """The first lines of a section, and how many there are more."""
+    lines = list(lines)
+    yield from lines[:MOST]
+    if len(lines) > MOST:
+        yield f"{indent}and {len(lines) - MOST:,} more: --json has all"
 
 
 def some(count: int, what: str) -> str:

@@ -86,7 +86,10 @@ def diagnosis_of(logs: Iterable[LogFindings], silence_ms: int = SILENCE_MS) -> D
     return Diagnosis(
         logs,
         members,
-        sorted([*_without_contradiction(known), *of_nothing_said(members, known)], key=_in_order),
+        sorted(
+            [*_without_contradiction(known), *of_nothing_said(members, known)],
+            key=lambda one: (*one.key[:2], one.key.client_id or "", one.since, one.pid or 0, one.log),
+        ),
         held_by_two(known, consumes),
         same_ids(walks),
         rebalances_of(shares),
@@ -144,11 +147,6 @@ def _cut(one: Ownership, others: list[Ownership]) -> list[Ownership]:
     if one.until is None or since < one.until:
         parts.append(one._replace(since=since))
     return parts
-
-
-def _in_order(one: Ownership) -> tuple[str, str, str, int, int, str]:
-    key = one.key
-    return key.consumer_group, key.topic, key.client_id or "", one.since, one.pid or 0, one.log
 
 
 class CannotTell(NamedTuple):

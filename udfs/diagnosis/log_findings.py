@@ -166,9 +166,11 @@ class _Finder:
 
     def take(self, client: ParsedLine, broker: ParsedLine) -> None:
         self.found.lines += 1
-        for kind, parsed in ((CLIENT_LOG, client), (BROKER_LOG, broker)):
-            if parsed.refusal is not None:
-                self._refuse(kind, parsed.line, *parsed.refusal)
+        for kind, (line, _, refusal) in ((CLIENT_LOG, client), (BROKER_LOG, broker)):
+            if refusal is not None:
+                self.counts[kind][refusal.code] += 1
+                if refusal.code not in self.refused[kind]:
+                    self.refused[kind][refusal.code] = RefusedLine(line.number, *refusal, line.text[:160])
         for _, row in broker.records:
             self.found.memberships.append(_event(broker, row, row["kind"], None))
         if client.refusal is None and client.line.text[:1] not in ("\t", ""):
@@ -188,13 +190,10 @@ class _Finder:
         found.first_refused = dict(reversed(self.refused[told].items()))
         return found
 
-    def _refuse(self, kind: str, line: Line, code: str, detail: str) -> None:
-        self.counts[kind][code] += 1
-        if code not in self.refused[kind]:
-            self.refused[kind][code] = RefusedLine(line.number, code, detail, line.text[:160])
-
     def _hear(self, parsed: ParsedLine) -> None:
-        text = _inner(parsed.line.text)
+        text = parsed.line.text
+        wrapped = unwrap(text) if may_be_wrapped(text) else None
+        text = without_colours(written(wrapped.text if wrapped else text))
         head = written_at(text, self.reading)
         if head is not None and not is_instant(head.at_ms):
             head = None
@@ -239,10 +238,9 @@ class _Finder:
             self.found.events.append(_event(parsed, row, kind, row.get("pid") or pid))
 
     def _live(self, lives: dict[Any, Life], writer: Any) -> Life:
-        life = lives.get(writer)
-        if life is None:
-            life = lives[writer] = Life(self.silence_ms)
-        return life
+        if writer not in lives:
+            lives[writer] = Life(self.silence_ms)
+        return lives[writer]
 
 
 def _brokers_named(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -250,11 +248,6 @@ def _brokers_named(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     own = (row.get("broker_address") or row.get("failed_address"), row.get("broker_name"))
     masters = ((broker["master_address"], broker["broker_name"]) for broker in row.get("route") or ())
     yield from ((address, name) for address, name in (own, *masters) if address and name)
-
-
-def _inner(text: str) -> str:
-    found = unwrap(text) if may_be_wrapped(text) else None
-    return without_colours(written(found.text if found else text))
 
 
 def _kind(found: LogFindings) -> LogKind:

@@ -147,13 +147,9 @@ def _stopped_at(walk: ProcessWalk, group: str, client_id: str) -> int | None:
 
 
 def _version(process: Process, client_id: str) -> str | None:
-    told = [one.row.get("client_version") for one in process.events if one.kind == "client_created"]
-    of_client = [
-        one.row.get("client_version")
-        for one in process.events
-        if one.kind == "client_created" and one.row["client_id"] == client_id
-    ]
-    return next((version for version in reversed(of_client or told) if version), None)
+    created = [one.row for one in process.events if one.kind == "client_created"]
+    own = [row for row in created if row["client_id"] == client_id]
+    return next((version for row in reversed(own or created) if (version := row.get("client_version"))), None)
 
 
 def of_nothing_said(members: list[Member], known: list[Ownership]) -> list[Ownership]:

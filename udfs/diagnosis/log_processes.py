@@ -46,7 +46,9 @@ def processes_of(logs: Iterable[LogFindings], silence_ms: int) -> list[Process]:
     """The processes whose clients wrote the logs, in an order that does not depend on that of the files."""
     found = []
     for group in _joined(log for log in logs if log.kind != BROKER_LOG):
-        events = _in_order(group)
+        # By time; those of one instant as their files have them, and the files in the order given.
+        of_log = ((one.at, rank, one.line, one) for rank, log in enumerate(group) for one in log.events)
+        events = unique(one[3] for one in sorted(of_log, key=lambda one: one[:3]))
         for pid in sorted({pid for log in group for pid in log.lives}, key=lambda pid: pid or -1):
             found.append(_process(pid, group, [one for one in events if one.pid == pid], silence_ms))
     return sorted(found, key=lambda process: (process.log, process.pid or -1))
@@ -88,12 +90,6 @@ def _is_of_a_second(first: Event, events: list[Event]) -> bool:
     """Whether a process began, with its first client, when there had been another."""
     others = (one for one in events if one.row.get("client_id") not in (None, first.row["client_id"]))
     return any(one.at < first.at - STAMPS_ERR_MS or one.row.get("is_first_of_process") for one in others)
-
-
-def _in_order(logs: list[LogFindings]) -> list[Event]:
-    """Events by time; those of one instant as their files have them, and the files in the order given."""
-    of_log = ((one.at, rank, one.line, one) for rank, log in enumerate(logs) for one in log.events)
-    return unique(one[3] for one in sorted(of_log, key=lambda one: one[:3]))
 
 
 def _joined(logs: Iterable[LogFindings]) -> list[list[LogFindings]]:

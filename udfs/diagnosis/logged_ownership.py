@@ -106,24 +106,22 @@ class ProcessWalk:
         """All queues of a client's topic, but for those that this pass could not lock."""
         row = event.row
         key = Key(row["consumer_group"], row["topic"], row["client_id"])
-        self._say(key, Said(event.at, self._taken(key, row["queues"])))
-        self._last_of_topic[key.topic] = (key, event.at)
-
-    def take_assignment(self, event: Event) -> None:
-        """What the broker assigned: only a push consumer asks."""
-        row = event.row
-        key = Key(row["consumer_group"], row["topic"], row["client_id"])
         state = SHARED if row.get("is_shared") else OWNED
         self._say(key, Said(event.at, self._taken(key, row["queues"]), state))
-        self.is_push.add((row["client_id"], key.consumer_group))
+        if event.kind == "queues_assigned":  # only a push consumer asks the broker
+            self.is_push.add((row["client_id"], key.consumer_group))
+        else:
+            self._last_of_topic[key.topic] = (key, event.at)
 
     def take_broadcast(self, event: Event) -> None:
-        """All queues of the topic; the line names no client."""
-        row = event.row
-        client_id = self._broadcaster(row["consumer_group"])
-        self._say(Key(row["consumer_group"], row["topic"], client_id), Said(event.at, row["queues"]))
+        """All queues of the topic; the line names no client: it is known where one of the process broadcasts there."""
+        group = event.row["consumer_group"]
+        named = {client_id for client_id, of_group in self.consumes if of_group == group}
+        named &= clients_named(self.process.events)
+        client_id = named.pop() if len(named) == 1 else None
+        self._say(Key(group, event.row["topic"], client_id), Said(event.at, event.row["queues"]))
         if client_id is not None:
-            self.is_push.add((client_id, row["consumer_group"]))
+            self.is_push.add((client_id, group))
 
     def take_applied(self, event: Event) -> None:
         """A push consumer prints it right after a result."""
@@ -151,7 +149,8 @@ class ProcessWalk:
 
     def _give_up(self, event: Event) -> None:
         row = event.row
-        holders = [key for key in self._of(row["consumer_group"], row["topic"]) if _queue(row) in self._held(key)]
+        of_topic = (key for key in self.said if key[:2] == (row["consumer_group"], row["topic"]))
+        holders = [key for key in of_topic if _queue(row) in self._held(key)]
         for key in holders:
             left = tuple(queue for queue in self._held(key) if queue != _queue(row))
             told = Said(event.at, left) if len(holders) == 1 else Said(event.at, None, reason=WHOSE_NOT_SAID)
@@ -201,23 +200,13 @@ class ProcessWalk:
         named = {of_group for of_client, of_group in self.consumes if of_client == client_id}
         return named | {key.consumer_group for key in self.said if key.client_id == client_id}
 
-    def _of(self, group: str, topic: str) -> list[Key]:
-        return [key for key in self.said if key[:2] == (group, topic)]
-
     def _held(self, key: Key) -> Queues:
         return self.said[key][-1].queues or ()
-
-    def _broadcaster(self, group: str) -> str | None:
-        """The client of this process that broadcasts in a group, where it is one and is named."""
-        named = {client_id for client_id, of_group in self.consumes if of_group == group}
-        mine = clients_named(self.process.events)
-        found = named & mine
-        return found.pop() if len(found) == 1 else None
 
 
 _TAKEN: Mapping[str, Callable[[ProcessWalk, Event], None]] = {
     "rebalance_result": ProcessWalk.take_result,
-    "queues_assigned": ProcessWalk.take_assignment,
+    "queues_assigned": ProcessWalk.take_result,
     "broadcast_queues_changed": ProcessWalk.take_broadcast,
     "rebalance_applied": ProcessWalk.take_applied,
     "lock_failed": ProcessWalk.take_attempt,
@@ -234,7 +223,8 @@ _TAKEN: Mapping[str, Callable[[ProcessWalk, Event], None]] = {
 
 def ownership_of(walk: ProcessWalk) -> list[Ownership]:
     """The stretches of every client of a walked process, without a gap from its first word on."""
-    return [one for key in sorted(walk.said, key=_by_name) for one in _OfKey(walk, key).stretches()]
+    keys = sorted(walk.said, key=lambda key: (key.consumer_group, key.topic, key.client_id or ""))
+    return [one for key in keys for one in _OfKey(walk, key).stretches()]
 
 
 class _OfKey:
@@ -311,10 +301,6 @@ def _merged(found: list[Ownership]) -> list[Ownership]:
 
 def _queue(row: Mapping[str, object]) -> tuple[str, int]:
     return str(row["broker_name"]), int(str(row["queue_id"]))
-
-
-def _by_name(key: Key) -> tuple[str, str, str]:
-    return key.consumer_group, key.topic, key.client_id or ""
 
 
 class HeldByTwo(NamedTuple):

@@ -16,43 +16,33 @@ if TYPE_CHECKING:
     from hindsight.udfs.formats.plain_rows import PlainFormat
 
 NOTHING_KNOWN = LandedFile()
-_Known = Callable[[tzinfo, LandedFile], dict[str, Any]]
-
-
-def _nothing(zone: tzinfo, file: LandedFile) -> dict[str, Any]:
-    """Of lines that say everything themselves."""
-    return {}
-
-
-# Where each reader stands, and what it is given beside the lines.
-_READERS: Mapping[str, tuple[str, str, _Known]] = {
-    HOOK: ("formats.hook_lines", "parse_hook_lines", _nothing),
-    TRACE: ("formats.trace_topic_lines", "parse_trace_topic", _nothing),
-    CONSUMED: ("formats.consume_lines", "parse_consume_lines", _nothing),
-    "canonical_sends": ("formats.canonical_lines", "parse_canonical_sends", _nothing),
-    OWN_SNAPSHOTS: ("formats.canonical_lines", "parse_canonical_snapshots", lambda zone, file: {"file": file}),
-    "admin_snapshots": ("formats.admin_snapshot_lines", "parse_admin_snapshots", _nothing),
-    "mqadmin": ("formats.mqadmin_lines", "parse_mqadmin", lambda zone, file: {"zone": zone, "file": file}),
-    "heartbeat": ("formats.admin_snapshot_lines", "parse_heartbeats", _nothing),
-    "client_log": (
-        "logs.client_log_lines",
-        "parse_client_log",
-        lambda zone, file: {"zone": zone, "file": file.path, "layout": file.layout, "look": file.look},
-    ),
-    "broker_log": (
-        "logs.broker_log_lines",
-        "parse_broker_log",
-        lambda zone, file: {"zone": zone, "file": file.path, "look": file.look},
-    ),
+# Where each reader stands.
+_READERS = {
+    HOOK: ("formats.hook_lines", "parse_hook_lines"),
+    TRACE: ("formats.trace_topic_lines", "parse_trace_topic"),
+    CONSUMED: ("formats.consume_lines", "parse_consume_lines"),
+    "canonical_sends": ("formats.canonical_lines", "parse_canonical_sends"),
+    OWN_SNAPSHOTS: ("formats.canonical_lines", "parse_canonical_snapshots"),
+    "admin_snapshots": ("formats.admin_snapshot_lines", "parse_admin_snapshots"),
+    "mqadmin": ("formats.mqadmin_lines", "parse_mqadmin"),
+    "heartbeat": ("formats.admin_snapshot_lines", "parse_heartbeats"),
+    "client_log": ("logs.client_log_lines", "parse_client_log"),
+    "broker_log": ("logs.broker_log_lines", "parse_broker_log"),
+}
+# What a reader is given beside the lines; the others' lines say everything themselves.
+_GIVEN: Mapping[str, Callable[[tzinfo, LandedFile], dict[str, Any]]] = {
+    OWN_SNAPSHOTS: lambda zone, file: {"file": file},
+    "mqadmin": lambda zone, file: {"zone": zone, "file": file},
+    "client_log": lambda zone, file: {"zone": zone, "file": file.path, "layout": file.layout, "look": file.look},
+    "broker_log": lambda zone, file: {"zone": zone, "file": file.path, "look": file.look},
 }
 
 
 def _parse(name: str, lines: Iterable[Line], zone: tzinfo, file: LandedFile = NOTHING_KNOWN) -> Iterator[ParsedLine]:
     """One ``ParsedLine`` for each line of a file; ``zone``: of local times without one."""
-    module, function, known = _READERS[name]
-    parsed: Iterator[ParsedLine] = getattr(import_module(f"hindsight.udfs.{module}"), function)(
-        lines, **known(zone, file)
-    )
+    module, function = _READERS[name]
+    given = _GIVEN[name](zone, file) if name in _GIVEN else {}
+    parsed: Iterator[ParsedLine] = getattr(import_module(f"hindsight.udfs.{module}"), function)(lines, **given)
     return parsed
 
 

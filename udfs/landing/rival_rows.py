@@ -94,14 +94,14 @@ def settled(rows: pa.Table, stored: pa.Table, table: Table, numbers: LineNumbers
     Args:
         rows: all of a run that have a key in common, as ``landed_rows`` gives them.
         stored: those of the table that have a key in common with them.
-        keyed: the key and parts of the table.
+        table: whose they are.
         numbers: of the run's files.
         hook: the source of which equal lines are two halves; None: a row of the table has no halves.
     """
-    lines = rows if hook is None else halves_named(halves_apart(rows), table.key, hook)
-    result = merged(stored, lines, table)
-    read, named = numbers.of(rows, table), numbers.of(pa.concat_tables(result), table)
-    return Settled(result.inserted, result.changed, np.intersect1d(read, named, assume_unique=True))
+    lines = rows if hook is None else _halves_named(_halves_apart(rows), table.key, hook)
+    inserted, changed, kept = _merged(stored, lines, table)
+    read, named = numbers.of(rows, table), numbers.of(pa.concat_tables([inserted, changed, kept]), table)
+    return Settled(inserted, changed, np.intersect1d(read, named, assume_unique=True))
 
 
 def without(rows: pa.Table, is_rival: BoolArray) -> tuple[pa.Table, pa.Table]:
@@ -112,21 +112,7 @@ def without(rows: pa.Table, is_rival: BoolArray) -> tuple[pa.Table, pa.Table]:
     return rows.filter(pc.invert(flags)), rows.filter(flags)
 
 
-class Merged(NamedTuple):
-    """What rows make of a table that already holds some.
-
-    Attributes:
-        inserted: rows of new keys.
-        changed: stored rows as they are now.
-        kept: stored rows of the same keys that stay as they are.
-    """
-
-    inserted: pa.Table
-    changed: pa.Table
-    kept: pa.Table
-
-
-def one_row_per_key(rows: pa.Table, table: Table) -> pa.Table:
+def _one_row_per_key(rows: pa.Table, table: Table) -> pa.Table:
     """Of the lines that bring the same part of the same key, the smallest; of equal ones, the first row's."""
     groups = groups_of(rows, table.key)
     is_alone = groups.is_alone
@@ -136,25 +122,23 @@ def one_row_per_key(rows: pa.Table, table: Table) -> pa.Table:
     return pa.concat_tables([rows.filter(pa.array(is_alone)), _assembled(rivals, table, picks)])
 
 
-def merged(stored: pa.Table, rows: pa.Table, table: Table) -> Merged:
-    """What ``rows`` change of the rows that are stored under their keys; both have the same columns.
+def _merged(stored: pa.Table, rows: pa.Table, table: Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Rows of new keys, stored ones as they are now, and stored ones of the same keys that stay as they are.
 
-    Args:
-        stored: at least those that have a key which ``rows`` have too, each key once.
-        rows: to be stored; a key may come often.
+    ``stored``: at least those that have a key which ``rows`` have too, each key once; a key of ``rows`` may come often.
     """
-    rows = one_row_per_key(rows, table)
+    rows = _one_row_per_key(rows, table)
     both = pa.concat_tables([stored, rows])
     groups = groups_of(both, table.key)
     is_new = np.arange(both.num_rows) >= stored.num_rows
     is_alone = groups.is_alone
     inserted = both.filter(pa.array(is_new & is_alone))
     if is_alone.all():
-        return Merged(inserted, both.slice(0, 0), both.slice(0, 0))
+        return inserted, both.slice(0, 0), both.slice(0, 0)
     rivals, picks = _picked(both, table, groups, ~is_alone)
     changes = np.any([is_new[~is_alone][pick] & (pick >= 0) for pick in picks], axis=0)
-    changed = _assembled(rivals, table, [pick[changes] for pick in picks])
-    return Merged(inserted, changed, _assembled(rivals, table, [pick[~changes] for pick in picks]))
+    changed, kept = (_assembled(rivals, table, [pick[of] for pick in picks]) for of in (changes, ~changes))
+    return inserted, changed, kept
 
 
 def _picked(rows: pa.Table, table: Table, groups: Groups, wanted: BoolArray) -> tuple[pa.Table, list[IntArray]]:
@@ -199,7 +183,7 @@ def _assembled(rows: pa.Table, table: Table, picks: Sequence[IntArray]) -> pa.Ta
     return pa.table([taken[name] for name in rows.column_names], schema=rows.schema)
 
 
-def halves_named(lines: pa.Table, key: tuple[str, ...], hook: str) -> pa.Table:
+def _halves_named(lines: pa.Table, key: tuple[str, ...], hook: str) -> pa.Table:
     """Each line with the half that it brings, named as its source; the third and later of equal lines bring none.
 
     Args:
@@ -224,7 +208,7 @@ def halves_joined(lines: pa.Table, key: tuple[str, ...]) -> pa.Table:
     """The lines, a submit and the only callback beside it as one row, the callback's.
 
     All else is left apart. Right for an attempt of which there are no further lines elsewhere; of others
-    ``halves_apart`` gives the lines back.
+    ``_halves_apart`` gives the lines back.
     """
     phase = lines.column("phase")
     is_submit, is_callback = _flags(pc.equal(phase, "submit")), _flags(pc.equal(phase, "callback"))
@@ -254,7 +238,7 @@ def _pairs(
     return submit[is_pair], callback[is_pair]
 
 
-def halves_apart(rows: pa.Table) -> pa.Table:
+def _halves_apart(rows: pa.Table) -> pa.Table:
     """The lines of which ``halves_joined`` made the rows.
 
     Of a submit that was joined only what tells the half is given back: beside its callback nothing else of it counts.
