@@ -178,7 +178,11 @@ class ClusterView:
         broker = server.place.get("broker", "")
         match question.kind:
             case "clusterInfo":
-                self._found_brokers(server, value)
+                self.has_answered = True
+                self._proxies.discard(server)
+                server.place = {"name_server": server.address}
+                self._addresses |= broker_addresses(value)
+                self._clusters |= cluster_names(value)
             case "topicList":
                 self._found_topics.update(listed_topics(value))
             case "topicRoute":
@@ -190,13 +194,6 @@ class ClusterView:
                 self._popping.add(server)
             case "topicConsumeByWho":
                 self._found_consumers.setdefault(broker, set()).update(consuming_groups(value, question.subject))
-
-    def _found_brokers(self, server: Server, cluster_info: Any) -> None:
-        self.has_answered = True
-        self._proxies.discard(server)
-        server.place = {"name_server": server.address}
-        self._addresses |= broker_addresses(cluster_info)
-        self._clusters |= cluster_names(cluster_info)
 
     def found_consumed(self, group: str, answer: Any) -> None:
         """A broker or client told what a group consumes (203, 208, 307)."""
@@ -260,8 +257,7 @@ class ClusterView:
 
     def _choose_topics(self) -> None:
         consumed = set().union(*self._consumed.values())
-        has, dead = self._shard.has, DLQ_PREFIX
-        self._chosen = [t for t in self._known if has(t.removeprefix(dead)) or t in consumed]
+        self._chosen = [t for t in self._known if self._shard.has(t.removeprefix(DLQ_PREFIX)) or t in consumed]
 
     def _groups_by_broker(self) -> dict[str, set[str]]:
         """Where a group's topics and retry topics lie, its offsets, and its members; else where it is configured.

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,12 +22,11 @@ _TOO_MANY = not_asked(f"of what cannot be asked {MOST_UNSENT:,} questions have a
 LONGEST_LINE = 8_388_608  # what the pipeline takes in (`ingest.max_line_bytes`)
 
 
-class Heard:
+class Heard(NamedTuple):
     """What came of a question: the parsed answer, or the failure."""
 
-    def __init__(self, value: Any = None, failure: NoAnswerError | None = None) -> None:
-        self.value = value
-        self.failure = failure
+    value: Any = None
+    failure: NoAnswerError | None = None
 
     @property
     def code(self) -> int | None:

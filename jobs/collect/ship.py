@@ -172,12 +172,6 @@ class Shipper:
             (folder / _SEAL_SPOOL).unlink()
             (folder / _HOUR).unlink()
 
-    def _enter(self, folder: Path, hour: str) -> None:
-        """Note into which hour is written, so that it is sealed whoever is killed when."""
-        if hour != _noted_hour(folder):
-            self._seal(folder)
-            _write(folder / _HOUR, BytesIO(hour.encode()))
-
     def _ship_batch(
         self, folder: Path, batch: list[Source], hour: str, facts: dict[str, int], *, is_stored: bool = False
     ) -> None:
@@ -191,8 +185,9 @@ class Shipper:
                 self._left(folder / str(error), f"it cannot be read: {error.__cause__}")
                 return
             if digest:
-                if hour:
-                    self._enter(folder, hour)
+                if hour and hour != _noted_hour(folder):  # noted, so that it is sealed whoever is killed when
+                    self._seal(folder)
+                    _write(folder / _HOUR, BytesIO(hour.encode()))
                 into = "/".join(filter(None, (folder.parent.name, folder.name, hour)))
                 self._store.put(f"{into}/shipped-{digest}.jsonl.gz", folder / _SPOOL)
                 facts["written"] += 1

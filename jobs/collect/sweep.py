@@ -195,7 +195,9 @@ class Sweep:
             await asyncio.sleep(0)
             return self._maker.failed(server, question, unknown)
         answer = await self._maker.ask(server, question)
-        if _is_unknown(question, answer):
+        # A server's release lacks a request: it says so, or, where that is old, says nothing.
+        is_silent = isinstance(answer.failure, SilentServerError) and not READS[question.kind].silence_tells
+        if is_silent or answer.code == _NOT_SUPPORTED:
             self._unknown[server, question.kind] = not_asked(f"the server does not know this: {answer.failure}")
         return answer
 
@@ -204,9 +206,3 @@ class Sweep:
             self._view.found_proxy(server)
         elif answer.value is not None and not (answer.failure and question.kind == CLUSTER_INFO.kind):
             self._view.heard(server, question, answer.value)
-
-
-def _is_unknown(question: Question, answer: Heard) -> bool:
-    """Whether a server's release lacks a request: it says so, or, where that is old, says nothing."""
-    is_silent = isinstance(answer.failure, SilentServerError) and not READS[question.kind].silence_tells
-    return is_silent or answer.code == _NOT_SUPPORTED

@@ -83,7 +83,9 @@ class Turn:
     ) -> None:
         self._subjects, self._about, self._is_over = subjects, about, is_over
         self._kinds = len(about(subjects[0])) if subjects else 0
-        self._begin = _index_of(subjects, begin, self._kinds)
+        self._begin = 0  # where its place stands among all questions; that of a subject which is gone is the first
+        if begin is not None and begin[0] in subjects:
+            self._begin = subjects.index(begin[0]) * self._kinds + begin[1] % self._kinds
         self._left = len(subjects) * self._kinds
 
     def __iter__(self) -> Iterator[Question]:
@@ -158,10 +160,3 @@ class Turns:
 def begin_of(names: Sequence[str], name: str | None) -> int:
     """Where a name stands; 0: it is none of them."""
     return names.index(name) if name in names else 0
-
-
-def _index_of(subjects: Sequence[str], place: Place | None, kinds: int) -> int:
-    """Where a place stands among all questions; 0: its subject is gone."""
-    if place is None or place[0] not in subjects:
-        return 0
-    return subjects.index(place[0]) * kinds + place[1] % kinds

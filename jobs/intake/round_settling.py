@@ -231,7 +231,6 @@ _OF_ROUNDS = tuple(t for t in schemas.TABLES.values() if "round_at" in t.schema.
 _TABLES_OF_CAPTURES = tuple(table for table in _OF_ROUNDS if table is not CONSUMER_HEARTBEAT)
 CHANGE_ROUNDS = (COLLECTION_ROUND, *_OF_ROUNDS)
 _BUCKET_ROWS = 200_000  # of heartbeats
-_GAP = {"kind": ["gap"]}
 _NOTE = "rounds"
 _NOTED_DATES = 8  # what comes of earlier ones is looked through whole
 
@@ -280,7 +279,9 @@ class RoundSettling:
         """What places the captures that were read, among those that are stored near them."""
         days = {day for table in CHANGE_ROUNDS for day in read.dates.get(table, ())}
         self._first = min((read.first[table] for table in CHANGE_ROUNDS if table in read.first), default=None)
-        self._new = self._without_rows(days - known) if (known := {at.event_date for at in self._settled()}) else set()
+        known = {at.event_date for at in self._settled()}
+        new = days - known if known else set()
+        self._new = new - {task.file.event_date for task in self._files(CHANGE_ROUNDS, new)} if new else new
         return Placed(self._near(days, self._first, read.blobs).rounds, frozenset(table.name for table in _OF_ROUNDS))
 
     def settle(self, dates: Collection[ClusterDate]) -> None:
@@ -302,7 +303,10 @@ class RoundSettling:
         self._note({**settled, **shown})
 
     def _correct(self, near: _Near, dates: Collection[ClusterDate], shown: Mapping[ClusterDate, set[str]]) -> None:
-        self._replace_gap_rounds(near.gaps, Where(dates=dates, values=_GAP, since=_since("round_at", near.since)))
+        of_gaps = Where(dates=dates, values={"kind": ["gap"]}, since=_since("round_at", near.since))
+        gaps = chosen(near.gaps, of_gaps)
+        if len(gaps) or len(self._lake.rows(COLLECTION_ROUND, ["kind"], of_gaps)):
+            self._lake.replace(COLLECTION_ROUND, gaps, of_gaps)
         days = {at.event_date for at in dates}
         of_captures = Where(dates=dates, since=_since("captured_at", near.since))
         asked = [
@@ -333,9 +337,6 @@ class RoundSettling:
         rows = noted["dates"] if noted.get("rests_on") == self._rests_on else []
         return {ClusterDate(cluster, date.fromisoformat(day)): set(proxies) for cluster, day, proxies in rows}
 
-    def _without_rows(self, days: set[date]) -> set[date]:
-        return days - {task.file.event_date for task in self._files(CHANGE_ROUNDS, days)} if days else days
-
     def _holds_only_later(self, at: ClusterDate) -> bool:
         """Whether nothing is stored of the date that is earlier than the rows that came."""
         return self._first is not None and (at.event_date in self._new or at.event_date > self._first.date())
@@ -352,7 +353,7 @@ class RoundSettling:
             self._lake.note(_NOTE, text)
 
     def _update(self, table: Table, moved: Blobs, days: Collection[date]) -> None:
-        columns = ["round_at", *(["subscriptions", "client_kind"] if table is CONSUMER_HEARTBEAT else [])]
+        columns = _WORDS if table is CONSUMER_HEARTBEAT else ["round_at"]
         schema = arrow_schema(table)
         changed = pa.schema([schema.field(name) for name in [*table.key, *columns]])
         self._lake.update(table, moved.rows(MOVED + table.name, changed), columns, days)
@@ -395,11 +396,6 @@ class RoundSettling:
         infos = self._files([SNAPSHOT_CAPTURE], _with_neighbours(days), begun) if heartbeats else []
         where = Where(dates=frozenset(dates), since=_since("captured_at", begun))
         return self._over(ByMember(rounds, where, buckets), [*heartbeats, *infos]).of(HEARTBEATS, INFOS)
-
-    def _replace_gap_rounds(self, gaps: pa.Table, where: Where) -> None:
-        found = chosen(gaps, where)
-        if len(found) or len(self._lake.rows(COLLECTION_ROUND, ["kind"], where)):
-            self._lake.replace(COLLECTION_ROUND, found, where)
 
 
 def _by_date(proxies: pa.Table, dates: Collection[ClusterDate]) -> dict[ClusterDate, set[str]]:

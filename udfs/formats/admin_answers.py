@@ -96,19 +96,15 @@ def _hosted_queues(mapping: Fields) -> list[dict[str, Any]]:
     ]
 
 
-def _subscription_group_config(raw: Fields, capture: Fields) -> Answer:
-    """SubscriptionGroupConfig: the row of ``subscription_group``."""
-    return {}, [("subscription_group", _group_config(raw, capture))]
-
-
 def _subscription_groups(raw: Fields, capture: Fields) -> Answer:
     """SubscriptionGroupWrapper, all groups of a broker: rows of ``subscription_group``."""
     groups = objects({"groups": list(map_of(raw, "subscriptionGroupTable").values())}, "groups")
-    return {}, [("subscription_group", _group_config(group, capture)) for group in groups]
+    return {}, [_subscription_group(group, capture) for group in groups]
 
 
-def _group_config(raw: Fields, capture: Fields) -> dict[str, Any]:
-    return {
+def _subscription_group(raw: Fields, capture: Fields) -> tuple[str, dict[str, Any]]:
+    """SubscriptionGroupConfig: the row of ``subscription_group``."""
+    return "subscription_group", {
         "consumer_group": text_field(raw, "groupName"),
         "broker_name": capture.get("broker_name"),
         "consume_enable": optional_flag(raw, "consumeEnable"),
@@ -326,9 +322,8 @@ def _is_dropped(process_queue: Fields) -> bool:
 
 def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, Any]]]:
     """Queues consumed by POP (5.0 on), which members may share; id -1 is all queues of the broker."""
-    rows = []
-    for queue, process_queue in queue_table(raw, "mqPopTable", lowest_id=-1):
-        row = {
+    rows = [
+        {
             "consumer_group": capture["consumer_group"],
             "client_id": capture["client_id"],
             **queue,
@@ -336,8 +331,9 @@ def _pop_assignments(raw: Fields, capture: Fields) -> list[tuple[str, dict[str, 
             "wait_ack_count": optional_number(process_queue, "waitAckCount"),
             "last_pop_at": instant_or_never(process_queue, "lastPopTimestamp"),
         }
-        rows.append(("pop_assignment", row))
-    return rows
+        for queue, process_queue in queue_table(raw, "mqPopTable", lowest_id=-1)
+    ]
+    return [("pop_assignment", row) for row in rows]
 
 
 def _consume_stats(raw: Fields, capture: Fields) -> Answer:
@@ -378,7 +374,7 @@ ANSWERS: dict[str, tuple[Callable[[Fields, Fields], Answer], tuple[str, ...]]] =
     "consumerIdList": (_consumer_id_list, ("consumerIdList",)),
     "topicStatus": (_topic_status, ("offsetTable",)),
     "topicConfig": (_topic_config, ("readQueueNums", "writeQueueNums", "perm")),
-    "subscriptionGroupConfig": (_subscription_group_config, ("groupName",)),
+    "subscriptionGroupConfig": (lambda raw, capture: ({}, [_subscription_group(raw, capture)]), ("groupName",)),
     "subscriptionGroups": (_subscription_groups, ("subscriptionGroupTable",)),
     "messageRequestModes": (_message_request_modes, ("messageRequestModeMap",)),
     "brokerConfig": (_broker_config, ()),  # of many properties those that say how queues are handed out

@@ -196,19 +196,13 @@ def checked(fields: Fields, table: str) -> dict[str, Any]:
 def _readers(table: str, names: tuple[str, ...]) -> list[tuple[str, Callable[[Fields, str], Any]]]:
     """How to read a row that has these columns: the same for most rows of a file."""
     columns = _COLUMNS[table]
-    _refuse_unknown(names, columns)
-    for name, column in columns.items():
-        if column.required and name not in names:
-            raise RefusedLineError("MISSING_FIELD", f"{name!r} is missing")
+    if unknown := [name for name in names if name not in columns and name not in _PASSED_OVER.split()]:
+        near = difflib.get_close_matches(str(unknown[0])[:80], columns, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise RefusedLineError("UNKNOWN_FIELD", f"no column {unknown[0]!r:.80}{hint}")
+    if missing := [name for name, column in columns.items() if column.required and name not in names]:
+        raise RefusedLineError("MISSING_FIELD", f"{missing[0]!r} is missing")
     return [(name, column.read) for name, column in columns.items() if name in names]
-
-
-def _refuse_unknown(names: Iterable[str], columns: Mapping[str, Column]) -> None:
-    for name in names:
-        if name not in columns and name not in _PASSED_OVER.split():
-            near = difflib.get_close_matches(str(name)[:80], columns, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise RefusedLineError("UNKNOWN_FIELD", f"no column {name!r:.80}{hint}")
 
 
 def parse_canonical_snapshots(lines: Iterable[Line], *, file: LandedFile) -> Iterator[ParsedLine]:
@@ -227,7 +221,8 @@ def parse_canonical_snapshots(lines: Iterable[Line], *, file: LandedFile) -> Ite
 def lines_of_rows(rows: Iterable[Mapping[str, Any]], *, max_line_bytes: int) -> Iterator[Line]:
     """Rows of a Parquet file as lines, numbered from 1, without byte ranges; refused: LINE_TOO_LONG."""
     for number, row in enumerate(rows, 1):
-        text = json.dumps({k: v for k, v in row.items() if v is not None}, default=_as_json, ensure_ascii=False)
+        told = {name: value for name, value in row.items() if value is not None}
+        text = json.dumps(told, default=_as_json, ensure_ascii=False)
         if len(text) > max_line_bytes:
             detail = f"a row of {len(text)} characters, more than {max_line_bytes}"
             yield Line(number, 0, 0, text[:SAMPLE_CHARS], Refusal("LINE_TOO_LONG", detail))

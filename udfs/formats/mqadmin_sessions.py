@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from hindsight.udfs.formats.mqadmin_command import TAKEN, command_of, command_of_line
@@ -120,6 +120,7 @@ _PROMPT = re.compile(
 _WATCH = re.compile(r"Every \d+[.,]\d+s: (?P<command>.*?)(?: {2,}(?:[\w.-]+: )?(?P<time>\w.*))?")
 _SCRIPT = re.compile(r"Script (?:started|done)(?: on |,|\Z)(?P<time>[^\[]*+)")
 _PUNCTUATION = ";|&<>()`"
+_ENDS_COMMAND = (";", "&&", "||", "&", ")", "`")
 _PASSES_ALL = ("tee", "cat")
 _SHORT = 60  # no row of most tables is so short
 _FIRST_WORDS = ("Below", "Same", "WARN", "date", "Date", "time", "Time", *TAKEN)
@@ -196,7 +197,12 @@ class ToldOutput(NamedTuple):
 
 def outputs_of(texts: Sequence[str], zone: tzinfo, file: LandedFile) -> list[ToldOutput]:
     """The outputs in a file, in order; lines of none of them are a shell's, or blank."""
-    sessions = [session for session in _sessions(texts, zone) if session.begins >= 0 or _showed_nothing(session)]
+    # A command that ran and printed nothing has an output too.
+    sessions = [
+        session
+        for session in _sessions(texts, zone)
+        if session.begins >= 0 or (session.lines and all(line.is_shown for line in session.lines))
+    ]
     if not sessions:
         return [ToldOutput(0, len(texts), file)]
     if len(sessions) == 1 and not sessions[0].lines:
@@ -210,11 +216,6 @@ def outputs_of(texts: Sequence[str], zone: tzinfo, file: LandedFile) -> list[Tol
         _told(session, by_prompt[id(session.lines), session.layout], file, is_own=id(session) in own)
         for session in sessions
     ]
-
-
-def _showed_nothing(session: Session) -> bool:
-    """Whether a command that ran here printed nothing."""
-    return bool(session.lines) and all(line.is_shown for line in session.lines or ())
 
 
 def _told(session: Session, beside: Sequence[Session], file: LandedFile, *, is_own: bool) -> ToldOutput:
@@ -232,16 +233,12 @@ def _told(session: Session, beside: Sequence[Session], file: LandedFile, *, is_o
 
 def _line_of(session: Session, beside: Sequence[Session]) -> _CommandLine | None:
     """Its command line; None: there is none, or there are several of its layout and not as many outputs."""
-    fitting = [line for line in session.lines or () if _fits(line.args, session.layout)]
+    command = _OF_COMMAND.get(session.layout)
+    fitting = [line for line in session.lines or () if command in (command_of_line(line.args).name, None)]
     if len(fitting) == 1:
         return fitting[0]
     place = next(i for i, one in enumerate(beside) if one is session)
     return fitting[place] if fitting and len(fitting) == len(beside) else None
-
-
-def _fits(args: str, layout: str) -> bool:
-    name = command_of_line(args).name
-    return _OF_COMMAND.get(layout) in (name, None)
 
 
 def _of_the_file(sessions: Sequence[Session], texts: Sequence[str], file: LandedFile) -> set[int]:
@@ -292,7 +289,8 @@ class _Cutter:
         if shell is not None:
             yield self._begun(index, shell)
             return
-        layout = self._layout(text)
+        is_inside = self.depth > 0 and not text.startswith("#")  # of a route
+        layout = "" if is_inside else next((one.name for one in LAYOUTS if one.shows(text)), "")
         if layout and self._is_another(layout, text):
             yield self._begun(index, Session(index, self.open.lines, self.open.said))
         if self.open.begins < 0:
@@ -322,11 +320,6 @@ class _Cutter:
         if _PROMPT.match(text):
             return Session(0, (_CommandLine(_OTHER_PROGRAM),), said)
         return None
-
-    def _layout(self, text: str) -> str:
-        if self.depth > 0 and not text.startswith("#"):
-            return ""
-        return next((layout.name for layout in LAYOUTS if layout.shows(text)), "")
 
     def _is_another(self, layout: str, text: str) -> bool:
         """Whether an output begins with this line, and one is open."""
@@ -375,15 +368,9 @@ def _command_line(text: str) -> _CommandLine:
     own = words[: ends[0]]
     if own and own[-1] in ("1", "2") and words[ends[0] : ends[0] + 1] and words[ends[0]].startswith(">"):
         own = own[:-1]  # of ``2>&1``
-    rest = list(pairwise([*_until(words[ends[0] :]), ""]))
+    rest = list(pairwise([*takewhile(lambda word: word not in _ENDS_COMMAND, words[ends[0] :]), ""]))
     if "-h" in own or "--help" in own:
         return _CommandLine(_OTHER_PROGRAM)
     is_filtered = any(word == "|" and following not in _PASSES_ALL for word, following in rest)
     is_kept = not any(word in (">", ">>") for word, _ in rest)
     return _CommandLine(shlex.join(own), is_filtered, is_kept)
-
-
-def _until(words: Sequence[str]) -> list[str]:
-    """The words up to where the next command begins; those of ``2>file`` left out."""
-    end = next((place for place, word in enumerate(words) if word in (";", "&&", "||", "&", ")", "`")), len(words))
-    return list(words[:end])

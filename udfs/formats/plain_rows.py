@@ -121,7 +121,7 @@ def _one_by_one(lines: Iterable[bytes], wanted: pa.Schema) -> tuple[pa.Table, li
             continue
         if type(value) is dict and all(
             (found := value.get(name)) is None
-            or (type(found) is kind and (kind is not int or -(2**63) <= found < 2**63))
+            or (type(found) is kind and (not isinstance(found, int) or -(2**63) <= found < 2**63))
             for name, kind in kinds
         ):
             fitting.append(index)

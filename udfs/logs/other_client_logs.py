@@ -310,7 +310,8 @@ lock_acquired | the message queue locked OK, mq:{QUEUE}
 lock_failed | the message queue locked Failed, mq:{QUEUE}
 queue_unlocked | unlock success of mq:{QUEUE}
 members_changed | notifyConsumerIdsChanged(?::|, group:)(?P<consumer_group>.++)
-member_list_failed | \[ERROR\] Get empty consumer IDs\. Consumer Group: (?P<consumer_group>[^,]++), Topic: (?P<topic>.++)
+member_list_failed | \[ERROR\] Get empty consumer IDs\. Consumer Group: (?P<consumer_group>[^,]++), Topic:
+    (?P<topic>.++)
 member_not_listed | could not find clientId from Broker
 client_started | MQClient start,groupname:(?P<consumer_group>[^,]++),clientID:(?P<client_id>[^,]++),
 send_failed | send failed of times:\d{1,9}+,
