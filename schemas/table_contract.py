@@ -137,16 +137,12 @@ def beside(tables: Iterable[Table]) -> list[str]:
     return sorted({name for table in tables for rule in table.rules for name in rule.beside})
 
 
+@cache
 def spark_columns(columns: StructType) -> SparkColumns:
     """Columns in Spark's own types; this loads Spark."""
-    return _spark_columns(columns.json())
-
-
-@cache
-def _spark_columns(columns: str) -> SparkColumns:
     from pyspark.sql.types import StructType as SparkColumns  # whatever runs without Spark never asks for it
 
-    return SparkColumns.fromJson(json.loads(columns))
+    return SparkColumns.fromJson(json.loads(columns.json()))
 
 
 def table_of(name: str) -> Table:

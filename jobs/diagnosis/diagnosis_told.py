@@ -21,7 +21,7 @@ from hindsight.jobs.diagnosis.diagnosis_words import MOST, Clock, Names, cut, fe
 from hindsight.udfs.diagnosis.log_diagnosis import CannotTell, Diagnosis
 from hindsight.udfs.diagnosis.log_findings import BROKER_LOG, LogFindings
 from hindsight.udfs.diagnosis.logged_ownership import LOG_ENDS, LOG_SILENT, NO_CLIENT_LOG
-from hindsight.udfs.diagnosis.logged_troubles import LoggedAttempt, LoggedCall, Subject, Tally, Troubles, joined_tallies
+from hindsight.udfs.diagnosis.logged_troubles import LoggedAttempt, LoggedCall, Subject, Troubles, joined_tallies
 from hindsight.udfs.rebalances.rebalance_event import START
 
 _MOST_CALLS = 10  # of one process, that are told one by one
@@ -183,8 +183,8 @@ def _of_queues(diagnosis: Diagnosis) -> Iterator[str]:
     if twice:
         groups = sorted({one.consumer_group for one in diagnosis.held_by_two})
         yield f"{some(twice, 'time')} two clients owned one queue at once: {few(groups)}"
-    not_listed = _sum(tally for one in diagnosis.troubles for tally in one.not_listed.values())
-    locks = _sum(tally for one in diagnosis.troubles for tally in one.locks.values())
+    not_listed = sum(tally.count for one in diagnosis.troubles for tally in one.not_listed.values())
+    locks = sum(tally.count for one in diagnosis.troubles for tally in one.locks.values())
     if not_listed:
         yield f"{some(not_listed, 'time')} a client was not in the member list that it got, and gave its queues up"
     if locks:
@@ -277,10 +277,6 @@ def _cannot_tell(diagnosis: Diagnosis, names: Names, left_alone: Iterable[str]) 
     yield "Whether a client that is silent still owns its queues: only the cluster knows (hindsight collect)."
     for path in list(left_alone)[:MOST]:
         yield f"{os.path.relpath(path)}: not read: its name is no log's. Name the file itself."
-
-
-def _sum(tallies: Iterable[Tally]) -> int:
-    return sum(tally.count for tally in tallies)
 
 
 def _seconds(ms: int) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -232,9 +231,7 @@ class Parted:
         for table in self.buckets.tables:
             rivals = _rivals_of(given, RIVALS, table, self.buckets)
             waiting: list[Blob] = []
-            rows = self._alone(given, table, rivals, waiting)
-            if given.places(RIVALS):
-                rows = _noted(rows, partial(self.numbers.of, table=TABLES[table]), alone)
+            rows = self._alone(given, table, rivals, waiting, alone if given.places(RIVALS) else None)
             yield from _to_store(FRESH, table, key, rows, self.folders.get(table))
             contested += [self.numbers.of(blob.rows, TABLES[table]) for blob in waiting]
             yield from waiting
@@ -243,7 +240,10 @@ class Parted:
         if len(doubtful):
             yield Blob(DOUBTFUL, key, 0, pa.table({"line": doubtful}))
 
-    def _alone(self, given: Given, table: str, rivals: HashArray, waiting: list[Blob]) -> Iterator[pa.Table]:
+    def _alone(
+        self, given: Given, table: str, rivals: HashArray, waiting: list[Blob], lines: list[IntArray] | None
+    ) -> Iterator[pa.Table]:
+        """The rows without a rival, whose lines are noted as they pass; those with one are ``waiting``."""
         for place, rows in enumerate(self._rows(given, table)):
             fresh, contested = without(rows, are_among(rows[HASH].to_numpy(), rivals))
             if contested.num_rows:
@@ -251,7 +251,10 @@ class Parted:
                 contested = self._completed(table, contested)
                 for key, places in self.buckets.split(table, hashes):
                     waiting.append(Blob(ROWS_READ + table, key, place, contested.take(pa.array(places))))
-            yield self._completed(table, fresh)
+            fresh = self._completed(table, fresh)
+            if lines is not None:
+                lines.append(self.numbers.of(fresh, TABLES[table]))
+            yield fresh
 
     def _rows(self, given: Given, table: str) -> Iterator[pa.Table]:
         if table not in self.staged:
@@ -266,15 +269,6 @@ class Parted:
     def _completed(self, table: str, rows: pa.Table) -> pa.Table:
         rows = rows.drop_columns(HASH)
         return rows if self.completed is None else self.completed(table, rows)
-
-
-def _noted(
-    rows: Iterable[pa.Table], lines_of: Callable[[pa.Table], IntArray], lines: list[IntArray]
-) -> Iterator[pa.Table]:
-    """The rows as they are; their ``lines`` are noted as they pass."""
-    for some in rows:
-        lines.append(lines_of(some))
-        yield some
 
 
 def _refused(given: Given, numbers: LineNumbers) -> IntArray:

@@ -43,7 +43,7 @@ from hindsight.udfs.lines.parsed_line import (
     text_field,
     whole_number,
 )
-from hindsight.udfs.values.row_hashes import BoolArray
+from hindsight.udfs.values.row_hashes import BoolArray, flags
 
 MODES = ("SYNC", "ASYNC", "ONEWAY")
 STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
@@ -233,8 +233,8 @@ def _read_plain(table: pa.Table) -> PlainRows:
     """What is surely known of n lines, given the members ``MEMBERS`` of each."""
     members: Members = {name: table.column(name).combine_chunks() for name in table.column_names}
     kind = members["type"]
-    is_ignored = _flags(pc.is_valid(kind)) & ~_flags(pc.is_in(kind, value_set=pa.array(("attempt", *_LEFT_OVER))))
-    is_row = _flags(pc.equal(kind, "attempt"))
+    is_ignored = flags(pc.is_valid(kind)) & ~flags(pc.is_in(kind, value_set=pa.array(("attempt", *_LEFT_OVER))))
+    is_row = flags(pc.equal(kind, "attempt"))
     for said in _SAID.values():
         if said.read is text_field:
             is_row &= numbers(pc.binary_length(members[said.member]), 0) > 0
@@ -242,10 +242,10 @@ def _read_plain(table: pa.Table) -> PlainRows:
         is_empty = pc.equal(pc.binary_length(column), 0) if column.type == _TEXT else None
         if is_empty is not None and pc.any(is_empty).as_py():
             members[name] = _where(pc.invert(is_empty), column)
-    is_row &= ~_flags(pc.is_valid(members["answeredBy"]))  # a doubt
-    is_row &= ~_flags(pc.is_valid(members["batchMsgIds"]))
+    is_row &= ~flags(pc.is_valid(members["answeredBy"]))  # a doubt
+    is_row &= ~flags(pc.is_valid(members["batchMsgIds"]))
     whose = members["queueOffsetOf"]
-    is_row &= _flags(pc.or_(pc.is_in(whose, value_set=pa.array(OFFSETS_OF)), pc.is_null(whose)))
+    is_row &= flags(pc.or_(pc.is_in(whose, value_set=pa.array(OFFSETS_OF)), pc.is_null(whose)))
     is_row &= _has_plain_numbers(members) & _has_plain_result(members)
     return PlainRows(is_row, is_ignored, _columns(members))
 
@@ -266,13 +266,13 @@ def _has_plain_numbers(members: Members) -> BoolArray:
 def _has_plain_result(members: Members) -> BoolArray:
     """Its mode and status are known ones, it has a result if it must, and its error is easily looked through."""
     status, error = members["status"], members["error"]
-    has_none = _flags(pc.and_(pc.is_null(status), pc.is_null(members["exception"])))
-    found = _flags(pc.is_in(members["mode"], value_set=pa.array(MODES)))
-    found &= _flags(pc.or_(pc.is_in(status, value_set=pa.array(STATUSES)), pc.is_null(status)))
-    found &= ~(has_none & _flags(pc.equal(members["mode"], "SYNC")))
+    has_none = flags(pc.and_(pc.is_null(status), pc.is_null(members["exception"])))
+    found = flags(pc.is_in(members["mode"], value_set=pa.array(MODES)))
+    found &= flags(pc.or_(pc.is_in(status, value_set=pa.array(STATUSES)), pc.is_null(status)))
+    found &= ~(has_none & flags(pc.equal(members["mode"], "SYNC")))
     if error.null_count < len(error):
         # What counts as a digit or a word in other texts is for one regular expression to say, not for two.
-        found &= _flags(pc.string_is_ascii(error), instead=True)
+        found &= flags(pc.string_is_ascii(error), instead=True)
         found &= numbers(pc.binary_length(error), 0) <= ERROR_CHARS
     return found
 
@@ -286,7 +286,7 @@ def _columns(members: Members) -> Members:
     given = pc.if_else(pc.is_valid(exception), pa.scalar("EXCEPTION"), members["status"])
     is_delayed = pc.fill_null(pc.not_equal(members["delayLevel"], 0), False)
     offset_of = pc.coalesce(members["queueOffsetOf"], pc.if_else(is_delayed, "delay", "topic"))
-    phase = np.where(_flags(is_async), np.where(_flags(pc.is_valid(given)), _CALLBACK, _SUBMIT), _RESULT)
+    phase = np.where(flags(is_async), np.where(flags(pc.is_valid(given)), _CALLBACK, _SUBMIT), _RESULT)
     return columns | {
         "broker_named_as": columns["broker_name"],
         "attempt": _where(pc.invert(is_async), columns["attempt"]),
@@ -314,8 +314,3 @@ def _response_code(error: pa.Array) -> pa.Array:
 def _where(condition: pa.Array, values: pa.Array) -> pa.Array:
     """The values where the condition holds, else null."""
     return pc.if_else(condition, values, pa.scalar(None, values.type))
-
-
-def _flags(condition: pa.Array, *, instead: bool = False) -> BoolArray:
-    found: BoolArray = pc.fill_null(condition, instead).to_numpy(zero_copy_only=False)
-    return found

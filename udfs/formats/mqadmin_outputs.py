@@ -71,20 +71,6 @@ _FAILED = re.compile(r"SubComm(?:and|ad) command failed|\A\s*+usage: mqadmin ")
 _TABLE = re.compile(r"#[A-Z][\w ]*+ {2,}#[A-Z]|#Consumer [A-Z].*#\s*\Z")
 
 
-class _Layout(NamedTuple):
-    """The columns of an output; ``topic_widths``: to which of them a topic may have been cut."""
-
-    has_group: bool
-    has_client: bool
-    has_inflight: bool
-    topic_widths: tuple[int, ...]
-
-    @property
-    def fixed(self) -> int:
-        """Columns before the time."""
-        return 6 + self.has_group + self.has_client + self.has_inflight
-
-
 def is_header(text: str) -> bool:
     """Whether a line is the header of a table of offsets."""
     return text.startswith(TOPIC) and QUEUE in text and "#Diff" in text
@@ -105,9 +91,9 @@ def _progress(output: Output, refusals: dict[int, Refusal], command: Command) ->
     at = next(index for index, text in enumerate(output.texts) if is_header(text))
     header = output.texts[at]
     width = header.index("#", 1) - 2  # two blanks stand between columns
-    layout = _Layout(
-        GROUP in header, "#Client IP" in header, "#Inflight" in header, (width,) if width in _WIDTHS else _WIDTHS
-    )
+    widths = (width,) if width in _WIDTHS else _WIDTHS  # to which a topic may have been cut
+    has_client = "#Client IP" in header
+    fixed = 6 + has_client + ("#Inflight" in header)  # columns before the time, the group's left out
     is_over = False
 
     def read(text: str) -> dict[str, Any] | None:
@@ -118,9 +104,11 @@ def _progress(output: Output, refusals: dict[int, Refusal], command: Command) ->
             return None
         if is_over:
             raise RefusedLineError("BAD_ROW", f"a row below the end of its table: {text[:120]!r}")
-        is_named = layout.has_group and len(words) > layout.fixed - 1
+        is_named = GROUP in header and len(words) > fixed
         group = words.pop(1) if is_named else question.columns.get("consumer_group")
-        return {"consumer_group": group, **_row_of_progress(words, layout, output.zone)}
+        row = _row_of_progress(words, fixed, widths, output.zone)
+        client_ip = words[5] if has_client else None
+        return {"consumer_group": group, **row, "client_ip": None if client_ip in _NONE else client_ip}
 
     rows = each_line_of(output, refusals, "queue_progress", read, header=at)
     _refuse_names_of_two(rows, refusals)
@@ -138,17 +126,15 @@ def _consume_tps(texts: list[str]) -> float | None:
     return float(told.replace(",", ".")) if _IS_RATE(told) else None
 
 
-def _row_of_progress(words: list[str], layout: _Layout, zone: tzinfo) -> dict[str, Any]:
-    fixed = layout.fixed - layout.has_group
+def _row_of_progress(words: list[str], fixed: int, topic_widths: tuple[int, ...], zone: tzinfo) -> dict[str, Any]:
     time = words[fixed:]
     if len(words) < fixed or len(time) > 2:
         raise RefusedLineError("BAD_ROW", f"{len(words)} words, expected {fixed} and a time: {' '.join(words)[:120]!r}")
     broker, consumer = java_number(words[3], 64), java_number(words[4], 64)
-    client_ip = words[5] if layout.has_client else None
     last = " ".join(time)
     java_number(words[fixed - 1], 64)
     topic, broker_name = words[:2]
-    doubts = [TOPIC_MAYBE_CUT] * (len(topic) in layout.topic_widths)
+    doubts = [TOPIC_MAYBE_CUT] * (len(topic) in topic_widths)
     doubts += [BROKER_MAYBE_CUT] * (len(broker_name) == _BROKER_WIDTH)
     return {
         "topic": topic,
@@ -157,7 +143,6 @@ def _row_of_progress(words: list[str], layout: _Layout, zone: tzinfo) -> dict[st
         "broker_offset": broker,
         "consumer_offset": consumer,
         "lag": lag_between(broker, consumer),
-        "client_ip": None if client_ip in _NONE else client_ip,
         "last_timestamp": None if not last or last in _NONE else printed_time(last, "%Y-%m-%d %H:%M:%S", zone),
         "doubts": doubts or None,
     }

@@ -20,6 +20,7 @@ from hindsight.udfs.limits.door import judged, sound
 from hindsight.udfs.limits.door_rules import Severity
 from hindsight.udfs.lines.bounded_lines import Block, Line
 from hindsight.udfs.lines.parsed_line import ParsedLine
+from hindsight.udfs.lines.text_guess import is_utf_8
 from hindsight.udfs.logs.secret_ids import masked, without_secrets
 from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
@@ -72,9 +73,9 @@ def _may_be_objects(block: bytes, begin: IntArray, end: IntArray, most_bytes: in
     if any(_may_hold(data, word[1:]) and word in block for word in (b"NaN", b"Inf")):
         odd = [match.end() - 1 for match in _ODD_NUMBER.finditer(block)]
         found[np.searchsorted(begin, odd, side="right") - 1] = False
-    if not _is_text(block):
+    if not (block.isascii() or is_utf_8(block)):
         for i in np.flatnonzero(found).tolist():
-            found[i] = _is_text(block[begin[i] : end[i]])
+            found[i] = is_utf_8(block[begin[i] : end[i]])
     return found
 
 
@@ -82,16 +83,6 @@ def _may_hold(data: np.ndarray[Any, np.dtype[np.uint8]], two: bytes) -> bool:
     """Whether two bytes stand side by side; a sixth of the time that ``in`` takes."""
     (pair,) = np.frombuffer(two, np.uint16)
     return any((data[i : len(data) - (len(data) - i) % 2].view(np.uint16) == pair).any() for i in (0, 1))
-
-
-def _is_text(raw: bytes) -> bool:
-    if raw.isascii():
-        return True
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _by_arrow(lines: bytes, count: int, wanted: pa.Schema) -> pa.Table | None:

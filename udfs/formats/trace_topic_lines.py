@@ -83,7 +83,8 @@ def _ends_short(fields: list[str], end: int) -> bool:
 def _pub(parts: list[str]) -> dict[str, Any]:
     msg_id = _text(parts, 5)
     told, cost = _instant(parts, 1), java_number(parts[10], 64)
-    by_go = _is_of_go(msg_id)
+    # Where Java's ids have the class loader's hash, Go's have zeros.
+    by_go = len(msg_id) == _GO_ID_LENGTH and msg_id[_CLASS_LOADER] == "0" * 8
     begin, end = (_sum(told, -cost), told) if by_go else (told, _sum(told, cost))
     row: dict[str, Any] = {
         "producer_group": _text(parts, 3),
@@ -109,16 +110,13 @@ def _pub(parts: list[str]) -> dict[str, Any]:
     return row
 
 
-def _is_of_go(msg_id: str) -> bool:
-    """Where Java's ids have the class loader's hash, Go's have zeros."""
-    return len(msg_id) == _GO_ID_LENGTH and msg_id[_CLASS_LOADER] == "0" * 8
+def _of_group(parts: list[str], kind: str) -> dict[str, Any]:
+    """What records of consumers and transactions begin with; only a SubAfter does not."""
+    return {"kind": kind, "traced_at": _instant(parts, 1), "client_group": _text(parts, 3)}
 
 
 def _sub_before(parts: list[str]) -> dict[str, Any]:
-    return {
-        "kind": "sub_before",
-        "traced_at": _instant(parts, 1),
-        "client_group": _text(parts, 3),
+    return _of_group(parts, "sub_before") | {
         "request_id": _text(parts, 4),
         "msg_id": _text(parts, 5),
         "retry_times": java_number(parts[6], 32),
@@ -143,10 +141,7 @@ def _sub_after(parts: list[str]) -> dict[str, Any]:
 
 
 def _end_transaction(parts: list[str]) -> dict[str, Any]:
-    return {
-        "kind": "end_transaction",
-        "traced_at": _instant(parts, 1),
-        "client_group": _text(parts, 3),
+    return _of_group(parts, "end_transaction") | {
         "request_id": "",
         "topic": _text(parts, 4),
         "msg_id": _text(parts, 5),
@@ -159,10 +154,7 @@ def _end_transaction(parts: list[str]) -> dict[str, Any]:
 
 
 def _recall(parts: list[str]) -> dict[str, Any]:
-    return {
-        "kind": "recall",
-        "traced_at": _instant(parts, 1),
-        "client_group": _text(parts, 3),
+    return _of_group(parts, "recall") | {
         "request_id": "",
         "topic": _text(parts, 4),
         "msg_id": _text(parts, 5),

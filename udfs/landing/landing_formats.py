@@ -58,59 +58,34 @@ _SNAPSHOTS = (
 )
 _OF_BROKERS = ("topic_config", "subscription_group", "message_request_mode", "schedule_progress", "broker_status")
 
-FORMATS: dict[str, LandingFormat] = {
-    landing_format.name: landing_format
-    for landing_format in (
-        LandingFormat(
-            HOOK, "producer", _JSON_LINES, ("send_attempt", "producer_instance", "lost_lines"), releases="4.0.0 on"
-        ),
-        LandingFormat(
-            TRACE, "producer", _JSON_LINES, ("send_attempt", "message_trace"), releases="4.4.0 on", distance=2
-        ),
-        LandingFormat(CONSUMED, "producer", _JSON_LINES, ("message_trace", "consumer_recording"), releases="4.7.1 on"),
-        LandingFormat(
-            "canonical_sends", "producer", ("*.jsonl", "*.parquet"), ("send_attempt",), releases="any", distance=1
-        ),
-        LandingFormat(
-            OWN_SNAPSHOTS,
-            "consumer",
-            ("*.jsonl", "*.parquet"),
-            (*_SNAPSHOTS, "message_request_mode"),
-            releases="any",
-            distance=1,
-        ),
-        LandingFormat(
-            "admin_snapshots",
-            "consumer",
-            _JSON_LINES,
-            ("collection_round", *_SNAPSHOTS, "producer_connection", *_OF_BROKERS),
-            releases="4.0.0 on",
-        ),
-        LandingFormat(
-            "mqadmin",
-            "consumer",
-            ("*.txt", "*.stderr", "*.err", "*@*"),
-            (*_SNAPSHOTS, "producer_connection"),
-            releases="4.0.0 on",
-            distance=2,
-            commands="commands.jsonl",
-            text=True,
-        ),
-        LandingFormat("heartbeat", "consumer", _JSON_LINES, ("client_heartbeat",), releases="4.0.0 on"),
-        LandingFormat(
-            "client_log",
-            "consumer",
-            _LOG_NAMES,
-            ("rebalance_result", "client_event"),
-            releases="4.1.0 on: 4.0.0 writes no time",
-            zipped=True,
-            text=True,
-        ),
-        LandingFormat(
-            "broker_log", "consumer", _LOG_NAMES, ("membership_event",), releases="4.0.0 on", zipped=True, text=True
-        ),
-    )
-}
+_OF_COLLECTOR = ("collection_round", *_SNAPSHOTS, "producer_connection", *_OF_BROKERS)
+_ROWS = ("*.jsonl", "*.parquet")
+_MQADMIN_NAMES = ("*.txt", "*.stderr", "*.err", "*@*")
+_OF_CLIENTS = ("rebalance_result", "client_event")
+_FROM_410 = "4.1.0 on: 4.0.0 writes no time"
+
+_ALL = (
+    LandingFormat(HOOK, "producer", _JSON_LINES, ("send_attempt", "producer_instance", "lost_lines"), "4.0.0 on"),
+    LandingFormat(TRACE, "producer", _JSON_LINES, ("send_attempt", "message_trace"), "4.4.0 on", distance=2),
+    LandingFormat(CONSUMED, "producer", _JSON_LINES, ("message_trace", "consumer_recording"), "4.7.1 on"),
+    LandingFormat("canonical_sends", "producer", _ROWS, ("send_attempt",), "any", distance=1),
+    LandingFormat(OWN_SNAPSHOTS, "consumer", _ROWS, (*_SNAPSHOTS, "message_request_mode"), "any", distance=1),
+    LandingFormat("admin_snapshots", "consumer", _JSON_LINES, _OF_COLLECTOR, "4.0.0 on"),
+    LandingFormat(
+        "mqadmin",
+        "consumer",
+        _MQADMIN_NAMES,
+        (*_SNAPSHOTS, "producer_connection"),
+        "4.0.0 on",
+        distance=2,
+        commands="commands.jsonl",
+        text=True,
+    ),
+    LandingFormat("heartbeat", "consumer", _JSON_LINES, ("client_heartbeat",), "4.0.0 on"),
+    LandingFormat("client_log", "consumer", _LOG_NAMES, _OF_CLIENTS, _FROM_410, zipped=True, text=True),
+    LandingFormat("broker_log", "consumer", _LOG_NAMES, ("membership_event",), "4.0.0 on", zipped=True, text=True),
+)
+FORMATS: dict[str, LandingFormat] = {one.name: one for one in _ALL}
 
 
 def distances() -> dict[str, int]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.schemas.table_contract import Part, Table
-from hindsight.udfs.values.row_hashes import BoolArray, Groups, HashArray, IntArray, groups_of
+from hindsight.udfs.values.row_hashes import BoolArray, Groups, HashArray, IntArray, flags, groups_of
 
 _LINE_BITS = 40  # no file has as many lines
 SUBMIT_PART = ("submit_end_at", "submit_file", "submit_line")
@@ -191,11 +191,11 @@ def _halves_named(lines: pa.Table, key: tuple[str, ...], hook: str) -> pa.Table:
         key: by which an attempt is told from others.
         hook: the ``source`` whose equal lines are two halves.
     """
-    is_submit = _flags(pc.equal(lines.column("phase"), "submit"))
+    is_submit = flags(pc.equal(lines.column("phase"), "submit"))
     nth = np.ones(lines.num_rows, dtype=np.int64)
     nth[is_submit] = _nth(lines.filter(pa.array(is_submit)), ("source_file", *key, "end_at"))
-    is_again = is_submit & (nth == 2) & _flags(pc.equal(lines.column("source"), hook))
-    is_callback = _flags(pc.equal(lines.column("phase"), "callback")) | is_again
+    is_again = is_submit & (nth == 2) & flags(pc.equal(lines.column("source"), hook))
+    is_callback = flags(pc.equal(lines.column("phase"), "callback")) | is_again
     named = _with(lines, SUBMIT_PART, is_submit & (nth == 1))
     named = _with(named, CALLBACK_PART, is_callback)
     if is_again.any():
@@ -211,7 +211,7 @@ def halves_joined(lines: pa.Table, key: tuple[str, ...]) -> pa.Table:
     ``_halves_apart`` gives the lines back.
     """
     phase = lines.column("phase")
-    is_submit, is_callback = _flags(pc.equal(phase, "submit")), _flags(pc.equal(phase, "callback"))
+    is_submit, is_callback = flags(pc.equal(phase, "submit")), flags(pc.equal(phase, "callback"))
     named = _with(_with(lines, SUBMIT_PART, is_submit), CALLBACK_PART, is_callback)
     submit, callback = _pairs(lines, key, is_submit, is_callback)
     if not len(submit):
@@ -273,8 +273,3 @@ def _with(lines: pa.Table, part: tuple[str, ...], brings: BoolArray) -> pa.Table
 def _set(rows: pa.Table, name: str, values: pa.Array) -> pa.Table:
     index = rows.column_names.index(name)
     return rows.set_column(index, rows.schema.field(index), values)
-
-
-def _flags(condition: pa.ChunkedArray) -> BoolArray:
-    found: BoolArray = condition.fill_null(False).to_numpy()
-    return found

@@ -66,7 +66,7 @@ class Guess:
         """Take note of bytes that are not all UTF-8."""
         if self.refused is None:
             for line in block.split(b"\n"):
-                if not line.isascii() and not _is_utf_8(line):
+                if not line.isascii() and not is_utf_8(line):
                     self._count(line)
             self.refused = self._other_encoding()
 
@@ -105,9 +105,10 @@ class Guess:
         return text
 
 
-def _is_utf_8(line: bytes) -> bool:
+def is_utf_8(raw: bytes) -> bool:
+    """Whether bytes are UTF-8."""
     try:
-        line.decode()
+        raw.decode()
     except UnicodeDecodeError:
         return False
     return True

@@ -164,6 +164,7 @@ ISOLATIONS = frozenset({"broker_isolated", "broker_unreachable", "broker_reachab
 _NO_ISOLATIONS = TemplateIndex([one for one in TEMPLATES if one.kind not in ISOLATIONS], _NEEDLES)
 _NAMELESS = frozenset({"otherdays", "other_days", "rocketmqlogs"})  # folders that RocketMQ makes
 _STATIC = "__syslo__"  # as broker of a logical queue
+_UPDATED = "lastUpdateTimestamp"
 _MEMBER = {name: re.compile(rf"(?:^|, ){name}=([^,\[\]]*+)") for name in ("topic", "subVersion")}
 
 
@@ -252,11 +253,6 @@ def _end(column: str, pattern: re.Pattern[str], printed: str) -> dict[str, Any]:
     return {column: address} if address and address != "null" else {}
 
 
-def _last_update(text: str) -> dict[str, Any]:
-    name = "lastUpdateTimestamp"
-    return {"last_update_at": instant_or_never({name: java_number(text, 64)}, name)}
-
-
 def _subscription(printed: str) -> dict[str, Any]:
     topic, version = _MEMBER["topic"].search(printed), _MEMBER["subVersion"].search(printed)
     row: dict[str, Any] = {"topic": topic[1]} if topic else {}
@@ -277,7 +273,7 @@ _READ: dict[str, Reader] = {
     "queue_id": lambda text: {"queue_id": java_number(text, 32)},
     "duration_ms": lambda text: {"duration_ms": java_number(text, 64)},
     "client_version": lambda text: {"client_version": java_number(text, 32)},
-    "last_update_at": _last_update,
+    "last_update_at": lambda text: {"last_update_at": instant_or_never({_UPDATED: java_number(text, 64)}, _UPDATED)},
     "subscription": _subscription,
     "old_subscription": lambda text: {"old_sub_string": _sub_string(text)},
 }

@@ -309,11 +309,12 @@ def check_layout(layout: ClientLogLayout) -> None:
 
 def layout_of(layouts: Iterable[ClientLogLayout], cluster: str, path: str) -> ClientLogLayout | None:
     """The first entry that holds for the log at ``path`` in its cluster's folder."""
+    return next((layout for layout in layouts if _holds_for(layout, cluster, path)), None)
+
+
+def _holds_for(entry: ClientLogLayout | TextEncoding, cluster: str, path: str) -> bool:
     names = (path, path.rpartition("/")[2])
-    for layout in layouts:
-        if fnmatchcase(cluster, layout.cluster) and any(fnmatchcase(name, layout.file) for name in names):
-            return layout
-    return None
+    return fnmatchcase(cluster, entry.cluster) and any(fnmatchcase(name, entry.file) for name in names)
 
 
 def reading_of(layout: ClientLogLayout | None, zone: tzinfo, path: str, look: Look | None = None) -> LogReading:
@@ -333,12 +334,8 @@ def encoding_of(
     """The encoding that the settings declare for a text file; ``GUESSED`` without one."""
     if layout is not None and layout.encoding is not None:
         return layout.encoding
-    names = (path, path.rpartition("/")[2])
-    for one in encodings:
-        is_of = fnmatchcase(cluster, one.cluster) and fnmatchcase(landing_format, one.format)
-        if is_of and any(fnmatchcase(name, one.file) for name in names):
-            return one.encoding
-    return GUESSED
+    of_format = (one for one in encodings if fnmatchcase(landing_format, one.format))
+    return next((one.encoding for one in of_format if _holds_for(one, cluster, path)), GUESSED)
 
 
 def check_encoding(name: str) -> None:

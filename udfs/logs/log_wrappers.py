@@ -56,19 +56,12 @@ class Part(NamedTuple):
     goes_on: bool
 
 
-class _Begun(NamedTuple):
-    """A line that goes on in a later entry: its last entry so far, the texts, their size."""
-
-    line: Line
-    texts: list[str]
-    size: int
-
-
 class Unwrapper:
     """Takes the wrapping off the lines of one file; keeps what goes on in a later entry."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, _Begun] = {}
+        # Of a line that goes on in a later entry, by stream: its last entry so far, the texts, their size.
+        self._begun: dict[str, tuple[Line, list[str], int]] = {}
 
     def take(self, line: Line) -> Iterable[tuple[Line, str | None]]:
         """The line with the text that its process wrote: its own where nothing wraps it.
@@ -83,21 +76,19 @@ class Unwrapper:
 
     def rest(self) -> Iterator[tuple[Line, str]]:
         """At the file's end: what went on and came to no end."""
-        for begun in self._begun.values():
-            yield begun.line, written("".join(begun.texts))
+        for line, texts, _ in self._begun.values():
+            yield line, written("".join(texts))
 
     def _joined(self, line: Line, found: Unwrapped) -> Iterator[tuple[Line, str | None]]:
-        before = self._begun.pop(found.stream, None)
-        if before is None:
-            before = _Begun(line, [], 0)
-        else:
-            yield before.line, None
-        before.texts.append(found.text)
-        size = before.size + len(found.text)
+        before, texts, size = self._begun.pop(found.stream, (line, [], 0))
+        if texts:
+            yield before, None
+        texts.append(found.text)
+        size += len(found.text)
         if found.ends or size > _MOST_CHARS:
-            yield line, written("".join(before.texts))
+            yield line, written("".join(texts))
         else:
-            self._begun[found.stream] = _Begun(line, before.texts, size)
+            self._begun[found.stream] = line, texts, size
 
 
 def written(text: str) -> str:

@@ -30,6 +30,12 @@ def whole(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+def flags(condition: pa.Array | pa.ChunkedArray, *, instead: bool = False) -> BoolArray:
+    """A condition, ``instead`` where it is null."""
+    found: BoolArray = pc.fill_null(condition, instead).to_numpy(zero_copy_only=False)
+    return found
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are texts, each by itself or as the number of one in a dictionary."""
     return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))
