@@ -286,6 +286,9 @@ def _columns(members: Members) -> Members:
     given = pc.if_else(pc.is_valid(exception), pa.scalar("EXCEPTION"), members["status"])
     is_delayed = pc.fill_null(pc.not_equal(members["delayLevel"], 0), False)
     offset_of = pc.coalesce(members["queueOffsetOf"], pc.if_else(is_delayed, "delay", "topic"))
+    told = error.null_count < len(error)
+    of_error = pc.extract_regex(error, r"CODE: (?P<code>-?[0-9]{1,9})\b") if told else None
+    code = pa.nulls(len(error), _TEXT) if of_error is None else pc.struct_field(of_error, "code")
     phase = np.where(flags(is_async), np.where(flags(pc.is_valid(given)), _CALLBACK, _SUBMIT), _RESULT)
     return columns | {
         "broker_named_as": columns["broker_name"],
@@ -294,7 +297,7 @@ def _columns(members: Members) -> Members:
         "outcome": pc.fill_null(given, "SUBMITTED"),
         "exception": exception,
         "error": error,
-        "response_code": _response_code(error),
+        "response_code": code.cast(pa.int32()),
         "queue_offset_of": _where(pc.is_valid(columns["queue_offset"]), offset_of),
         "exceptions_observable": pa.repeat(True, len(begin)),
         "phase": _PHASES.take(pa.array(phase)),
@@ -302,13 +305,6 @@ def _columns(members: Members) -> Members:
         "callback_end_at": _where(pa.array(phase == _CALLBACK), end),
         "callback_outcome": _where(pa.array(phase == _CALLBACK), given),
     }
-
-
-def _response_code(error: pa.Array) -> pa.Array:
-    if error.null_count == len(error):
-        return pa.nulls(len(error), pa.int32())
-    found = pc.extract_regex(error, r"CODE: (?P<code>-?[0-9]{1,9})\b")
-    return pc.struct_field(found, "code").cast(pa.int32())
 
 
 def _where(condition: pa.Array, values: pa.Array) -> pa.Array:

@@ -316,7 +316,8 @@ class _Cutter:
         if moment := moment_of_line(text, self.zone):
             return Session(0, self.open.lines, moment)
         if lines := _command_lines(text):
-            return Session(0, lines, _in_prompt(text, self.zone) or said)
+            stamp = first_stamp(text, min(len(text), 80))  # in the prompt
+            return Session(0, lines, Moment(epoch_ms(stamp, self.zone), text) if stamp else said)
         if _PROMPT.match(text):
             return Session(0, (_CommandLine(_OTHER_PROGRAM),), said)
         return None
@@ -338,12 +339,6 @@ class _Cutter:
             self.open.has_ended = self.depth <= 0
         elif layout == "failure" or ((ends := _ENDS.get(self.open.layout)) and ends.match(text)):
             self.open.has_ended = True
-
-
-def _in_prompt(text: str, zone: tzinfo) -> Moment | None:
-    """An instant that a prompt tells."""
-    stamp = first_stamp(text, min(len(text), 80))
-    return Moment(epoch_ms(stamp, zone), text) if stamp else None
 
 
 def _command_lines(text: str) -> tuple[_CommandLine, ...]:

@@ -206,7 +206,8 @@ class _File:
     def tables(self) -> Iterator[Piece]:
         """What is held, as the tables have it; then nothing is held any more."""
         plain = [(_SENDS, rows) for rows in self.plain]
-        others = ((name, _as_read(rows, TABLES[name])) for name, rows in self.records.items())
+        schemas = {name: columns_read(TABLES[name]).append(pa.field(LINE_NUMBER, pa.int64())) for name in self.records}
+        others = ((name, pa.Table.from_pylist(rows, schemas[name])) for name, rows in self.records.items())
         for name, rows in chain(plain, others):
             of_table = _of_table(rows, TABLES[name], self.landed)
             self.counts[name] += of_table.num_rows
@@ -256,10 +257,6 @@ def columns_read(table: Table) -> pa.Schema:
         for field in row_schema(table)
         if field.name not in _NOT_READ or field.name == table.date_of
     )
-
-
-def _as_read(records: list[dict[str, Any]], table: Table) -> pa.Table:
-    return pa.Table.from_pylist(records, schema=columns_read(table).append(pa.field(LINE_NUMBER, pa.int64())))
 
 
 def _of_table(rows: pa.Table, table: Table, landed: Landed) -> pa.Table:

@@ -311,7 +311,8 @@ class _Reader:
         declared = self.reading.declared
         message = text[start : declared.message_end(text, start)] if declared else text[start:]
         if form.kind == RESULT:
-            return self._result(line, _rebalance_result(message), head, text)
+            strategy, *said, printed = _split_fields(message[message.index(_MARK) + len(_MARK) :])
+            return self._result(line, result_row(said, _queues(printed), strategy), head, text)
         is_words = form.traced and message.rstrip() == form.starts
         row = read_event(form, message)
         return self._told(line, row, head, text, message, is_traced=form.traced, is_words=is_words)
@@ -381,11 +382,6 @@ class _Reader:
         exception = (whole.get("stack_trace") or "").partition("\n")[0]
         identify(whole, f"{text}\n{exception}" if exception else text, self.occurrences)
         return whole
-
-
-def _rebalance_result(message: str) -> dict[str, Any]:
-    strategy, *said, printed = _split_fields(message[message.index(_MARK) + len(_MARK) :])
-    return result_row(said, _queues(printed), strategy)
 
 
 def _split_fields(text: str) -> list[str]:

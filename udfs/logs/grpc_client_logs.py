@@ -23,7 +23,7 @@ and master.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -156,32 +156,21 @@ def _row(kind: str, pattern: re.Pattern[str], message: str) -> dict[str, Any]:
     said = pattern.match(message)
     fields = {name.removesuffix("(s)"): value for name, value in _FIELD.findall(message)}
     fields |= {name: value for name, value in (said.groupdict() if said else {}).items() if value}
+    ids = fields.get("messageId", "").strip("[]")
     named = {
         "client_id": fields.get("clientId"),
         "topic": fields.get("topic"),
         "broker_address": fields.get("endpoints"),
-        "msg_id": _only(fields.get("messageId")),
+        "msg_id": ids if "," not in ids and " " not in ids else None,  # of a send of one message
         "detail": fields.get("reason") or (message if kind in ("send_failed", "assignments_empty") else None),
     }
     row: dict[str, Any] = {"kind": kind, "arguments_lost": False}
-    row |= {name: value for name, value in named.items() if value} | _queue(fields)
+    row |= {name: value for name, value in named.items() if value}
+    if queue := _MQ.match(fields.get("mq", "")):  # Java's ``broker.topic.queueId``; topics hold no points
+        row |= {"broker_name": queue[1], "topic": queue[2], "queue_id": java_number(queue[3], 32)}
     if kind == "assignments_changed":
         row |= _assigned(message, row.get("topic"))
     return row
-
-
-def _only(message_ids: str | None) -> str | None:
-    """The id of a send of one message."""
-    ids = (message_ids or "").strip("[]")
-    return ids if ids and "," not in ids and " " not in ids else None
-
-
-def _queue(fields: Mapping[str, str]) -> dict[str, Any]:
-    """Java's ``broker.topic.queueId``; topics hold no points."""
-    found = _MQ.match(fields.get("mq", ""))
-    if found is None:
-        return {}
-    return {"broker_name": found[1], "topic": found[2], "queue_id": java_number(found[3], 32)}
 
 
 def _assigned(message: str, topic: str | None) -> dict[str, Any]:

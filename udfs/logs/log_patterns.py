@@ -8,7 +8,7 @@ first stands. So time is linear, and a thread whose name holds that text is read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import groupby
@@ -185,7 +185,12 @@ def parts_of(pattern: str) -> list[Part]:
 
     Raises: PatternError: a parenthesis or brace that is not closed, a placeholder without a default.
     """
-    return list(_joined(part for part in _parts(_with_defaults(pattern)) if part.word not in _NOTHING.split()))
+    parts = (part for part in _parts(_with_defaults(pattern)) if part.word not in _NOTHING.split())
+    found: list[Part] = []
+    for is_text, run in groupby(parts, key=lambda part: not part.word):
+        some = list(run)
+        found += [Part("".join(part.text for part in some))] if is_text else some  # adjacent texts are one
+    return found
 
 
 def _with_defaults(pattern: str) -> str:
@@ -195,13 +200,6 @@ def _with_defaults(pattern: str) -> str:
     if "${" in pattern:
         raise PatternError("write what stands for ${...}")
     return pattern
-
-
-def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    """The same with adjacent texts as one."""
-    for is_text, run in groupby(parts, key=lambda part: not part.word):
-        some = list(run)
-        yield from [Part("".join(part.text for part in some))] if is_text else some
 
 
 def _parts(pattern: str) -> Iterator[Part]:

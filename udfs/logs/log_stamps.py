@@ -249,7 +249,7 @@ class Fractions:
 
 
 def _reading(look: Look | None, mark: str, digits: int) -> Reading:
-    fraction = _fraction(mark, digits)
+    fraction = re.compile(rf"\d\d:?\d\d:?\d\d{re.escape(mark)}(\d{{{digits - 3}}})\d{{3}}(?!\d)")
     padded = 0
     for line in look() if look is not None else ():
         found = fraction.search(line.text, 0, _HEAD_CHARS)
@@ -259,8 +259,3 @@ def _reading(look: Look | None, mark: str, digits: int) -> Reading:
             return "true"
         padded += 1
     return "padded" if padded >= ENOUGH else "ambiguous"
-
-
-@lru_cache(maxsize=32)
-def _fraction(mark: str, digits: int) -> re.Pattern[str]:
-    return re.compile(rf"\d\d:?\d\d:?\d\d{re.escape(mark)}(\d{{{digits - 3}}})\d{{3}}(?!\d)")

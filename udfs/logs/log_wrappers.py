@@ -143,15 +143,10 @@ def _of_json(text: str, size: int) -> Unwrapped | None:
         goes_on = not log.endswith("\n") and len(log.encode()) + max(size - len(text.encode()), 0) >= _DOCKER_BYTES
         return Unwrapped(stream, log.removesuffix("\n").removesuffix("\r"), not goes_on)
     message = entry.get("MESSAGE")
-    if isinstance(message, list):
-        message = _of_bytes(message)
+    if isinstance(message, list):  # journald writes what is not plain UTF-8 text as a list of bytes
+        numbers = [byte for byte in message if isinstance(byte, int) and 0 <= byte < 256]
+        message = bytes(numbers).decode(errors="backslashreplace") if len(numbers) == len(message) else None
     return Unwrapped("", message, ends=True) if isinstance(message, str) else None
-
-
-def _of_bytes(message: list[object]) -> str | None:
-    """journald writes what is not plain UTF-8 text as a list of bytes."""
-    numbers = [byte for byte in message if isinstance(byte, int) and 0 <= byte < 256]
-    return bytes(numbers).decode(errors="backslashreplace") if len(numbers) == len(message) else None
 
 
 def log_of(path: str) -> str:

@@ -31,7 +31,8 @@ class DateDigest(NamedTuple):
 
 def by_date(rows: pa.Table, columns: Sequence[str] = ()) -> pa.Table:
     """Per cluster and date (``SUMMED``) the rows, and a digest of ``columns``; of none it is 0."""
-    hashes = row_hashes(_plain(rows, columns), columns).view(np.int64) if columns else np.zeros(len(rows), np.int64)
+    plain = pa.table({name: _plain(rows.column(name)) for name in columns})
+    hashes = row_hashes(plain, columns).view(np.int64) if columns else np.zeros(len(rows), np.int64)
     dated = rows.select(_DATE).append_column("rows", pa.array(np.ones(len(rows), np.int64)))
     return _added(dated.append_column("digest", pa.array(hashes)))
 
@@ -55,12 +56,8 @@ def _added(pieces: pa.Table) -> pa.Table:
     return summed.rename_columns({"rows_sum": "rows", "digest_sum": "digest"}).select(SUMMED.names).cast(SUMMED)
 
 
-def _plain(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The columns as texts, whole numbers and instants."""
-    return pa.table({name: _column(rows.column(name)) for name in columns})
-
-
-def _column(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """A column as texts, whole numbers or instants."""
     kind = values.type
     if pa.types.is_nested(kind):
         texts = (None if value is None else orjson.dumps(value).decode() for value in values.to_pylist())

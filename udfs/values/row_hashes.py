@@ -103,7 +103,8 @@ def groups_of(rows: pa.Table, columns: Sequence[str]) -> Groups:
 
 def _told_apart(some: pa.Table, columns: Sequence[str], of_row: IntArray, shared: IntArray) -> IntArray:
     """The groups of all rows, those split whose rows share no more than the hash; ``some`` are the rows ``shared``."""
-    codes = [_codes(whole(some, name)) for name in columns]
+    encoded = (whole(some, name).dictionary_encode(null_encoding="encode") for name in columns)
+    codes: list[IntArray] = [each.indices.to_numpy().astype(np.int64) for each in encoded]
     group = of_row[shared]
     order = np.argsort(group, kind="stable")
     is_next = group[order][1:] == group[order][:-1]
@@ -113,11 +114,6 @@ def _told_apart(some: pa.Table, columns: Sequence[str], of_row: IntArray, shared
     split = of_row.copy()
     split[shared] = len(of_row) + exact
     return np.unique(split, return_inverse=True)[1]
-
-
-def _codes(values: pa.Array) -> IntArray:
-    found: IntArray = values.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
-    return found
 
 
 def _column(values: pa.Array) -> HashArray:
