@@ -45,15 +45,15 @@ from hindsight.jobs.intake.intake_kernels import (
     Beside,
     Buckets,
     Completed,
-    HeldRows,
-    Lost,
     Parted,
     Portion,
     Read,
     Settling,
-    StoredHashes,
     TableFile,
+    count_lost,
     find_rivals,
+    held_rows,
+    stored_hashes,
 )
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.landing.landing_lines import ENDS_FILE, ReadOptions, nothing_stored, read_options
@@ -295,7 +295,7 @@ def store_read(lake: ArrowLake, runner: Runner, read: LandingRead, completed: Co
     versions = lake.together(partial(lake.version, table) for table in tables)
     stored = _stored_files(lake, read)
     in_heaps = heaps(stored, lambda one: one.file.size)
-    hashes = [runner.each(OfHeap(StoredHashes(read.buckets)), in_heaps)] if stored else []
+    hashes = [runner.each(OfHeap(partial(stored_hashes, buckets=read.buckets)), in_heaps)] if stored else []
     found = runner.by_key(find_rivals, read.blobs.of(READ), *hashes)
     folders = read.staged if completed is None else _folders(lake, tables)
     made = read.blobs
@@ -341,10 +341,10 @@ def _settled(
 ) -> tuple[Blobs, dict[str, int]]:
     """What is to be stored once rivals are settled, and by file the lines that are not."""
     buckets, numbers = read.buckets, read.numbers
-    held = [runner.by_key(HeldRows(buckets, stored), found.of(HELD))] if stored else []
+    held = [runner.by_key(partial(held_rows, buckets=buckets, files=stored), found.of(HELD))] if stored else []
     rivals = parted.of(*(ROWS_READ + table.name for table in read.rows))
     settled = runner.by_key(Settling(buckets, folders, numbers, read.portion_of), rivals, *held)
-    counted = runner.by_key(Lost(numbers), parted.of(DOUBTFUL), settled.of(KEPT))
+    counted = runner.by_key(count_lost, parted.of(DOUBTFUL), settled.of(KEPT))
     files = list(numbers.files)
     lost = {files[row["file"]]: row["lines"] for table in counted.tables(LOST) for row in table.to_pylist()}
     return runner.together(parted, settled), lost

@@ -146,17 +146,11 @@ class TableFile(NamedTuple):
     file: DataFile
 
 
-@dataclass(frozen=True)
-class StoredHashes:
-    """Reads the keys of a stored file."""
-
-    buckets: Buckets
-
-    def __call__(self, stored: TableFile) -> Iterator[Blob]:
-        """Their hashes, to the buckets."""
-        table = stored.folder.table
-        for rows in stored.folder.pieces(stored.file, table.key):
-            yield from hashes_of(STORED, self.buckets, table.name, row_hashes(rows, table.key), stored.number)
+def stored_hashes(stored: TableFile, *, buckets: Buckets) -> Iterator[Blob]:
+    """The hashes of the keys of a stored file, to the buckets."""
+    table = stored.folder.table
+    for rows in stored.folder.pieces(stored.file, table.key):
+        yield from hashes_of(STORED, buckets, table.name, row_hashes(rows, table.key), stored.number)
 
 
 def find_rivals(key: int, given: Given) -> Iterator[Blob]:
@@ -279,23 +273,16 @@ def _refused(given: Given, numbers: LineNumbers) -> IntArray:
     return np.concatenate(found)
 
 
-@dataclass(frozen=True)
-class HeldRows:
-    """Reads the rows of a stored file that have rivals."""
-
-    buckets: Buckets
-    files: Sequence[TableFile]
-
-    def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """The rows, to their buckets."""
-        _, folder, file = self.files[key]
-        rivals = _rivals_of(given, HELD, folder.table.name, self.buckets)
-        for place, rows in enumerate(folder.pieces(file, folder.table.schema.names)):
-            hashes = row_hashes(rows, folder.table.key)
-            hits = np.flatnonzero(are_among(hashes, rivals))
-            held = rows.take(pa.array(hits))
-            for bucket, places in self.buckets.split(folder.table.name, hashes[hits]):
-                yield Blob(ROWS_HELD + folder.table.name, bucket, place, held.take(pa.array(places)))
+def held_rows(key: int, given: Given, *, buckets: Buckets, files: Sequence[TableFile]) -> Iterator[Blob]:
+    """The rows of a stored file that have rivals, to their buckets."""
+    _, folder, file = files[key]
+    rivals = _rivals_of(given, HELD, folder.table.name, buckets)
+    for place, rows in enumerate(folder.pieces(file, folder.table.schema.names)):
+        hashes = row_hashes(rows, folder.table.key)
+        hits = np.flatnonzero(are_among(hashes, rivals))
+        held = rows.take(pa.array(hits))
+        for bucket, places in buckets.split(folder.table.name, hashes[hits]):
+            yield Blob(ROWS_HELD + folder.table.name, bucket, place, held.take(pa.array(places)))
 
 
 @dataclass(frozen=True)
@@ -324,19 +311,12 @@ class Settling:
         return pa.concat_tables([schema.empty_table(), *(rows.cast(schema) for rows in given.tables(name))])
 
 
-@dataclass(frozen=True)
-class Lost:
-    """Counts the lines of a portion of which nothing is stored."""
-
-    numbers: LineNumbers
-
-    def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """By number of their file."""
-        doubtful, kept = (_lines(given, name) for name in (DOUBTFUL, KEPT))
-        files, counts = np.unique(self.numbers.file_of(np.setdiff1d(doubtful, kept)), return_counts=True)
-        if len(files):
-            yield Blob(LOST, key, 0, pa.table({"file": files, "lines": counts}))
-
-
-def _lines(given: Given, name: str) -> IntArray:
-    return np.concatenate([_NO_LINES, *(rows["line"].to_numpy() for rows in given.tables(name))])
+def count_lost(key: int, given: Given) -> Iterator[Blob]:
+    """The lines of a portion of which nothing is stored, counted by number of their file."""
+    doubtful, kept = (
+        np.concatenate([_NO_LINES, *(rows["line"].to_numpy() for rows in given.tables(name))])
+        for name in (DOUBTFUL, KEPT)
+    )
+    files, counts = np.unique(LineNumbers.file_of(np.setdiff1d(doubtful, kept)), return_counts=True)
+    if len(files):
+        yield Blob(LOST, key, 0, pa.table({"file": files, "lines": counts}))

@@ -26,7 +26,7 @@ from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.runner import Blob, Blobs, Given, Kernel, OfHeap, Runner, heaps
 from hindsight.jobs.intake.ingestion import LandingRead
-from hindsight.jobs.intake.intake_kernels import TableFile
+from hindsight.jobs.intake.intake_kernels import Completed, TableFile
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.running.own_release import own_build
 from hindsight.schemas import COLLECTION_ROUND, CONSUMER_HEARTBEAT, SNAPSHOT_CAPTURE, Table
@@ -92,19 +92,13 @@ def stored_captures(task: TableFile) -> Iterator[Blob]:
             yield Blob(PROXIES, 0, task.number, asked_proxies(rows))
 
 
-@dataclass(frozen=True)
-class RoundsOf:
-    """Places the captures of collectors in rounds."""
-
-    limits: RoundLimits
-
-    def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Each capture instant's round; rounds that no marker began, as rows of collection_round."""
-        markers = pa.concat_tables([MARKERS.empty_table(), *given.tables(MARKS)])
-        rounds = capture_rounds(given.tables(CAPTURES), markers, self.limits)
-        yield Blob(ROUNDS_OF, key, 0, rounds)
-        begun = pc.and_(pc.equal(rounds["kind"], "gap"), pc.equal(rounds["captured_at"], rounds["round_at"]))
-        yield Blob(GAPS, key, 0, _gaps(rounds.filter(begun), given))
+def rounds_of(key: int, given: Given, *, limits: RoundLimits) -> Iterator[Blob]:
+    """The round of each capture instant of collectors; rounds that no marker began, as rows of collection_round."""
+    markers = pa.concat_tables([MARKERS.empty_table(), *given.tables(MARKS)])
+    rounds = capture_rounds(given.tables(CAPTURES), markers, limits)
+    yield Blob(ROUNDS_OF, key, 0, rounds)
+    begun = pc.and_(pc.equal(rounds["kind"], "gap"), pc.equal(rounds["captured_at"], rounds["round_at"]))
+    yield Blob(GAPS, key, 0, _gaps(rounds.filter(begun), given))
 
 
 def _gaps(first: pa.Table, given: Given) -> pa.Table:
@@ -125,32 +119,18 @@ def _gaps(first: pa.Table, given: Given) -> pa.Table:
     return conformed_rows(found, COLLECTION_ROUND)
 
 
-@dataclass(frozen=True)
-class Placed:
-    """Sets the round in rows of captures before they are stored."""
-
-    rounds: pa.Table
-    tables: frozenset[str]
-
-    def __call__(self, table: str, rows: pa.Table) -> pa.Table:
-        """The rows of a table."""
-        return with_rounds(rows, self.rounds) if table in self.tables else rows
+def placed(table: str, rows: pa.Table, *, rounds: pa.Table, tables: frozenset[str]) -> pa.Table:
+    """Rows of a table before they are stored: those of captures with their round."""
+    return with_rounds(rows, rounds) if table in tables else rows
 
 
-@dataclass(frozen=True)
-class Misplaced:
-    """Finds rows of a stored file, of captures that meet a condition, whose round is no longer right."""
-
-    rounds: pa.Table
-    where: Where
-
-    def __call__(self, task: TableFile) -> Iterator[Blob]:
-        """Their keys with the round that is."""
-        table = task.folder.table
-        columns = list(dict.fromkeys([*table.key, *CAPTURE, "event_date", "round_at"]))
-        for place, piece in enumerate(task.folder.pieces(task.file, columns)):
-            rows = chosen(piece, self.where)
-            yield from _moved(table, rows, with_rounds(rows, self.rounds), ["round_at"], task.number, place)
+def misplaced(task: TableFile, *, rounds: pa.Table, where: Where) -> Iterator[Blob]:
+    """Keys of a stored file's rows, of captures that meet a condition, whose round is another, with that round."""
+    table = task.folder.table
+    columns = list(dict.fromkeys([*table.key, *CAPTURE, "event_date", "round_at"]))
+    for place, piece in enumerate(task.folder.pieces(task.file, columns)):
+        rows = chosen(piece, where)
+        yield from _moved(table, rows, with_rounds(rows, rounds), ["round_at"], task.number, place)
 
 
 def _moved(table: Table, before: pa.Table, now: pa.Table, columns: list[str], key: int, place: int) -> Iterator[Blob]:
@@ -205,26 +185,17 @@ class ByMember:
             yield Blob(name, key, number, rows.filter(pa.array(bucket == key)))
 
 
-@dataclass(frozen=True)
-class Words:
-    """Finds heartbeats, of rounds that meet a condition, whose round, or member's own words, are no longer right."""
-
-    rounds: pa.Table
-    proxies: pa.Table
-    where: Where
-
-    def __call__(self, key: int, given: Given) -> Iterator[Blob]:
-        """Their keys with what is."""
-        infos = list(given.tables(INFOS))
-        schema = row_schema(SNAPSHOT_CAPTURE)
-        empty = pa.schema([schema.field(name) for name in [*_OF_INFOS, "round_at"]]).empty_table()
-        told = pa.concat_tables([empty, *(rows.cast(empty.schema) for rows in infos)])
-        for place, before in enumerate(given.tables(HEARTBEATS)):
-            placed = with_rounds(before, self.rounds)
-            is_of_round = meets(placed, self.where)
-            before, placed = (rows.filter(is_of_round) if self.where.since else rows for rows in (before, placed))
-            now = with_own_words(placed, told, self.proxies.cast(PROXY))
-            yield from _moved(CONSUMER_HEARTBEAT, before, now, _WORDS, key, place)
+def misworded(key: int, given: Given, *, rounds: pa.Table, proxies: pa.Table, where: Where) -> Iterator[Blob]:
+    """Keys of heartbeats, of rounds that meet a condition, whose round or member's own words are others, with these."""
+    schema = row_schema(SNAPSHOT_CAPTURE)
+    empty = pa.schema([schema.field(name) for name in [*_OF_INFOS, "round_at"]]).empty_table()
+    told = pa.concat_tables([empty, *(rows.cast(empty.schema) for rows in given.tables(INFOS))])
+    for place, before in enumerate(given.tables(HEARTBEATS)):
+        after = with_rounds(before, rounds)
+        is_of_round = meets(after, where)
+        before, after = (rows.filter(is_of_round) if where.since else rows for rows in (before, after))
+        now = with_own_words(after, told, proxies.cast(PROXY))
+        yield from _moved(CONSUMER_HEARTBEAT, before, now, _WORDS, key, place)
 
 
 _OF_ROUNDS = tuple(t for t in schemas.TABLES.values() if "round_at" in t.schema.names and t.date_of == "captured_at")
@@ -275,14 +246,15 @@ class RoundSettling:
             return None
         return Reach((table.date_of,), before_s=self._limits.max_round_s, after_s=self._lookback_s)
 
-    def complete(self, read: LandingRead) -> Placed:
+    def complete(self, read: LandingRead) -> Completed:
         """What places the captures that were read, among those that are stored near them."""
         days = {day for table in CHANGE_ROUNDS for day in read.dates.get(table, ())}
         self._first = min((read.first[table] for table in CHANGE_ROUNDS if table in read.first), default=None)
         known = {at.event_date for at in self._settled()}
         new = days - known if known else set()
         self._new = new - {task.file.event_date for task in self._files(CHANGE_ROUNDS, new)} if new else new
-        return Placed(self._near(days, self._first, read.blobs).rounds, frozenset(table.name for table in _OF_ROUNDS))
+        rounds = self._near(days, self._first, read.blobs).rounds
+        return partial(placed, rounds=rounds, tables=frozenset(table.name for table in _OF_ROUNDS))
 
     def settle(self, dates: Collection[ClusterDate]) -> None:
         """Correct the stored rows of ``dates`` whose round, or member's own words, are no longer right, once the rows
@@ -316,9 +288,13 @@ class RoundSettling:
         ]
         # Of a round, whatever is moved into it or out of it, no capture is earlier than this.
         begun = None if near.since is None else near.since - self._longest
-        words = Words(near.rounds, pa.Table.from_pylist(asked, PROXY), Where(since=_since("round_at", begun)))
+        of_rounds = Where(since=_since("round_at", begun))
+        words = partial(misworded, rounds=near.rounds, proxies=pa.Table.from_pylist(asked, PROXY), where=of_rounds)
         moved = self._runner.together(
-            self._over(Misplaced(near.rounds, of_captures), self._files(_TABLES_OF_CAPTURES, days, near.since)),
+            self._over(
+                partial(misplaced, rounds=near.rounds, where=of_captures),
+                self._files(_TABLES_OF_CAPTURES, days, near.since),
+            ),
             self._runner.by_key(words, self._by_member(near.rounds, dates, begun)),
         )
         of_tables: dict[str, set[date]] = defaultdict(set)
@@ -385,9 +361,10 @@ class RoundSettling:
 
     def _rounds(self, *told: Blobs) -> tuple[pa.Table, pa.Table]:
         """The round of each capture instant, and the rounds that no marker began."""
-        placed = self._runner.by_key(RoundsOf(self._limits), *(blobs.of(CAPTURES, MARKS) for blobs in told))
-        rounds = pa.concat_tables([ROUNDS.empty_table(), *placed.tables(ROUNDS_OF)])
-        return rounds, pa.concat_tables([row_schema(COLLECTION_ROUND).empty_table(), *placed.tables(GAPS)])
+        kernel = partial(rounds_of, limits=self._limits)
+        found = self._runner.by_key(kernel, *(blobs.of(CAPTURES, MARKS) for blobs in told))
+        rounds = pa.concat_tables([ROUNDS.empty_table(), *found.tables(ROUNDS_OF)])
+        return rounds, pa.concat_tables([row_schema(COLLECTION_ROUND).empty_table(), *found.tables(GAPS)])
 
     def _by_member(self, rounds: pa.Table, dates: Collection[ClusterDate], begun: datetime | None) -> Blobs:
         days = {at.event_date for at in dates}
