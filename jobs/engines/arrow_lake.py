@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from hindsight.conf.failure import ExpectedError
-from hindsight.jobs.engines.arrow_columns import chosen
+from hindsight.jobs.engines.arrow_columns import chosen, no_rows
 from hindsight.jobs.engines.changed_files import rows_that_meet
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.lake_rows import EVERY_ROW, DataFile, StagedFile, Where
@@ -125,6 +125,12 @@ class ArrowLake(Protocol):
 
         Of a table that does not exist none. Raises: WrongSchemaError: it is of no earlier contract either.
         """
+
+    def _rows_of(self, table: Table, files: Iterable[DataFile], columns: Sequence[str], where: Where) -> pa.Table:
+        """The rows of files that this process reads."""
+        both = list(dict.fromkeys([*columns, *where.columns()]))
+        pieces = (chosen(self.folder(table).read(file, both), where).select(list(columns)) for file in files)
+        return pa.concat_tables([no_rows(table, columns), *pieces])
 
     def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
         """The files of the latest version that hold rows of these dates; None: all."""

@@ -59,6 +59,8 @@ _WRITTEN_MEANWHILE = (
     ConcurrentWriteException,
     MetadataChangedException,
 )
+_DELTA = "org.apache.spark.sql.delta"
+_LITTLE_BYTES = 8 << 20
 
 
 class Lake(ArrowLake):
@@ -83,7 +85,8 @@ class Lake(ArrowLake):
 
     @override
     def exists(self, table: Table) -> bool:
-        return DeltaTable.isDeltaTable(self.spark, self.path(table))
+        tables = _of_jvm(self.spark, "io.delta.tables.DeltaTable")
+        return bool(tables.isDeltaTable(self.spark._jsparkSession, self.path(table)))
 
     def _create(self, table: Table) -> None:
         self.confirm()
@@ -126,16 +129,30 @@ class Lake(ArrowLake):
     @override
     def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
         wanted = list(columns) or table.schema.names
+        files = self.files(table, where.days())
+        if self._reads_here(files):
+            return self._rows_of(table, files, wanted, where)
         found = self.read(table).where(sql_of(where)).select(*(f"`{name}`" for name in wanted))
         return conformed_rows(found.toArrow(), table, wanted)
 
     @override
     def counted(self, table: Table, columns: Sequence[str], where: Where = EVERY_ROW) -> pa.Table:
+        files = self.files(table, where.days())
+        if self._reads_here(files):
+            rows = self._rows_of(table, files, columns, where)
+            return rows.group_by(list(columns)).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
         names = [f"`{name}`" for name in columns]
         counts: pa.Table = (
             self.read(table).where(sql_of(where)).groupBy(*names).agg(F.count("*").alias("rows")).toArrow()
         )
         return conformed_rows(counts, table, columns).append_column("rows", counts.column("rows"))
+
+    def _reads_here(self, files: Sequence[DataFile]) -> bool:
+        """Whether this process reads files itself: Spark plans a second and runs three jobs for a single row."""
+        is_little = sum(file.size for file in files) <= _LITTLE_BYTES
+        if is_little:
+            os.environ.update(store_of(self.spark))
+        return is_little
 
     @override
     def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
@@ -153,8 +170,10 @@ class Lake(ArrowLake):
         now = _latest(self.spark, self.path(table))
         version, found = self._known_files.get(table.name, (None, []))
         if version != (at := (now.metadata().id(), now.version())):
-            self.read(table)  # refuses what is of no contract
-            found = _files_of(DataFrame(now.allFiles().toDF(), self.spark), dated=table.dated)
+            if table.name not in self._of_contract:
+                self.read(table)  # refuses what is of no contract
+            told = _told_by_commit(now)
+            found = _files_of(DataFrame(now.allFiles().toDF(), self.spark)) if told is None else told
             self._known_files[table.name] = at, found
         return [known for known in found if dates is None or not table.dated or known.file.event_date in dates]
 
@@ -189,23 +208,22 @@ class Lake(ArrowLake):
     ) -> None:
         if not added and not removed:
             return
-        jvm: Any = self.spark._jvm
-        written = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
-            self.spark._jsparkSession, self.path(table)
-        ).startTransaction()
+        written = _log(self.spark, self.path(table)).startTransaction()
         if rests_on is not None:
             if written.snapshot().version() != rests_on:
                 raise written_meanwhile(self.path(table))
             written.readWholeTable()  # so whatever others add meanwhile is in the way
-        actions = jvm.java.util.ArrayList()
-        of_json = _scala_object(jvm.org.apache.spark.sql.delta.actions, "Action").fromJson
+        actions = _of_jvm(self.spark, "java.util.ArrayList")()
+        of_json = _scala_object(self.spark, f"{_DELTA}.actions.Action").fromJson
         for action in _actions(added, removed):
             actions.add(of_json(json.dumps(action)))
-        write = _scala_object(jvm.org.apache.spark.sql.delta.DeltaOperations, "Write")
-        mode = jvm.org.apache.spark.sql.SaveMode.Overwrite if removed else jvm.org.apache.spark.sql.SaveMode.Append
+        write = _scala_object(self.spark, f"{_DELTA}.DeltaOperations$Write")
+        modes = _of_jvm(self.spark, "org.apache.spark.sql.SaveMode")
+        mode = modes.Overwrite if removed else modes.Append
         operation = write.apply(mode, *(getattr(write, f"apply$default${place}")() for place in range(2, 10)))
+        as_scala = _of_jvm(self.spark, "scala.jdk.javaapi.CollectionConverters").asScala
         try:
-            written.commit(jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq(), operation)
+            written.commit(as_scala(actions).toSeq(), operation)
         except _WRITTEN_MEANWHILE as error:
             raise written_meanwhile(self.path(table)) from error
 
@@ -292,7 +310,7 @@ class Lake(ArrowLake):
     def silenced(self) -> Iterator[None]:
         """Keep quiet what Delta prints itself while it vacuums: the JVM's stdout is that of the command."""
         jvm: Any = self.spark._jvm
-        console = getattr(getattr(jvm.scala, "Console$"), "MODULE$")
+        console = _scala_object(self.spark, "scala.Console")
         before = console.out()
         console.setOutDirect(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
         try:
@@ -368,8 +386,7 @@ def _kept(spark: SparkSession, properties: dict[str, str]) -> timedelta:
 
 def _latest(spark: SparkSession, path: str) -> Any:
     """The latest version of a Delta table, as Delta itself knows it."""
-    jvm: Any = spark._jvm
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
+    log = _log(spark, path)
     return log.update(*(getattr(log, f"update$default${number}")() for number in (1, 2, 3)))
 
 
@@ -380,22 +397,46 @@ class _KnownFile(NamedTuple):
     most: Mapping[str, Any]
 
 
-def _files_of(added: DataFrame, *, dated: bool) -> list[_KnownFile]:
-    """What Delta says of a version's files, older ones first: a job of Spark's, however few they are."""
-    day = "CAST(partitionValues['event_date'] AS DATE)" if dated else "CAST(NULL AS DATE)"
-    told = added.selectExpr("path", "size", f"{day} AS event_date", "stats", "modificationTime")
-    in_order = sorted(rows_of(told), key=lambda row: (row.modificationTime, row.path))
-    return [_known_file(unquote(row.path), row.size, row.event_date, json.loads(row.stats or "{}")) for row in in_order]
+def _told_by_commit(version: Any) -> list[_KnownFile] | None:
+    """The files of a version as its commit's checksum lists them, which Delta does of few; None: it does not."""
+    checksum = version.checksumOpt()
+    listed = checksum.get().allFiles() if checksum.isDefined() else checksum
+    if not listed.isDefined():
+        return None
+    files = listed.get()
+    return _in_order(json.loads(files.apply(number).json())["add"] for number in range(files.size()))
 
 
-def _known_file(path: str, size: int, day: date | None, stats: Mapping[str, Any]) -> _KnownFile:
+def _files_of(added: DataFrame) -> list[_KnownFile]:
+    """What Delta's log says of a version's files: a job of Spark's, however few they are."""
+    told = added.select("path", "size", "partitionValues", "stats", "modificationTime")
+    return _in_order(row.asDict() for row in rows_of(told))
+
+
+def _in_order(added: Iterable[Mapping[str, Any]]) -> list[_KnownFile]:
+    """Files that the log adds, older ones first."""
+    return [_known_file(one) for one in sorted(added, key=lambda one: (one["modificationTime"], one["path"]))]
+
+
+def _known_file(added: Mapping[str, Any]) -> _KnownFile:
+    stats, day = json.loads(added.get("stats") or "{}"), added["partitionValues"].get("event_date")
     least, most = ((stats.get(f"{bound}Values") or {}) for bound in ("min", "max"))
     of_one = least.get("cluster") if least.get("cluster") == most.get("cluster") else None
-    return _KnownFile(DataFile(path, size, stats.get("numRecords"), day, of_one), most)
+    of_day = date.fromisoformat(day) if day else None
+    return _KnownFile(DataFile(unquote(added["path"]), added["size"], stats.get("numRecords"), of_day, of_one), most)
 
 
-def _scala_object(package: Any, name: str) -> Any:
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
+def _log(spark: SparkSession, path: str) -> Any:
+    return _of_jvm(spark, f"{_DELTA}.DeltaLog").forTable(spark._jsparkSession, path)
+
+
+def _scala_object(spark: SparkSession, name: str) -> Any:
+    return getattr(_of_jvm(spark, f"{name}$"), "MODULE$")
+
+
+def _of_jvm(spark: SparkSession, name: str) -> Any:
+    """A class of the JVM by its whole name: asked for part by part, each part is looked for in every jar."""
+    return getattr(spark._jvm, name)
 
 
 def _actions(added: Iterable[StagedFile], removed: Iterable[DataFile]) -> Iterator[dict[str, Any]]:

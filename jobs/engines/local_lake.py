@@ -159,10 +159,7 @@ class LocalLake(ArrowLake):
     @override
     def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
         wanted = list(columns) or table.schema.names
-        both = list(dict.fromkeys([*wanted, *where.columns()]))
-        files = self.files(table, where.days())
-        pieces = [chosen(self.folder(table).read(file, both), where).select(wanted) for file in files]
-        return pa.concat_tables([no_rows(table, wanted), *pieces])
+        return self._rows_of(table, self.files(table, where.days()), wanted, where)
 
     @override
     def files(

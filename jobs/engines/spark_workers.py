@@ -35,7 +35,8 @@ def store_of(spark: SparkSession) -> dict[str, str]:
 def tasks_frame(spark: SparkSession, tasks: Sequence[Any]) -> DataFrame:
     """Tasks as rows, each in a partition of its own."""
     listed = [(number, pickle.dumps(task)) for number, task in enumerate(tasks)]
-    return spark.createDataFrame(listed, _TASK).repartitionByRange(max(1, len(tasks)), "number")
+    rows = spark.createDataFrame(listed, _TASK)
+    return rows.repartitionByRange(len(tasks), "number") if len(tasks) > 1 else rows.coalesce(1)
 
 
 def tasks_of(batches: Batches) -> Iterator[Any]:

@@ -11,7 +11,7 @@ class HadoopStore:
     """A folder that Hadoop's client reaches. HDFS creates a file once by itself, an object store under a condition."""
 
     def __init__(self, jvm: Any, system: Any, folder: Any) -> None:
-        self._path, self._system, self._folder = jvm.org.apache.hadoop.fs.Path, system, folder
+        self._path, self._system, self._folder = getattr(jvm, "org.apache.hadoop.fs.Path"), system, folder
 
     def names(self) -> list[str]:
         """The files' names."""

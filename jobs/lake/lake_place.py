@@ -58,8 +58,8 @@ def for_others(place: str) -> str:
 
 def hadoop_place(spark: SparkSession, place: str) -> tuple[Any, Any]:
     """A path and its file system, as Spark's Hadoop client knows them."""
-    jvm: Any = spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path(for_hadoop(place))
+    # By its whole name: asked for part by part, each part is looked for in every jar.
+    path = getattr(spark._jvm, "org.apache.hadoop.fs.Path")(for_hadoop(place))
     return path, path.getFileSystem(spark._jsc.hadoopConfiguration())
 
 
