@@ -47,7 +47,7 @@ MORE += [("in doubt", 0.001), ("odd", 0), ("odd", 0.01)]
 SEEDS = [1, *(pytest.param(seed, marks=SOAK) for seed in range(2, 20))]
 
 
-def steady(releases=("4.9.8", "4.7.1", "5.3.3"), seed=1, seconds=300, between=1_200, **how) -> Rows:
+def steady(releases=("4.9.8", "4.7.1", "5.3.3"), seed=1, seconds=200, between=1_200, **how) -> Rows:
     """Producers that choose as their release does, for some minutes."""
     attempts, starts = [], []
     for number, release in enumerate(releases):
@@ -96,9 +96,9 @@ CASES = {
 
 @pytest.fixture(autouse=True)
 def often_cut(monkeypatch):
-    """Dates of minutes, cut every minute, in three buckets."""
-    monkeypatch.setattr(kept_walks, "HOUR_US", 60_000_000)
-    monkeypatch.setattr(producer_derivation, "_buckets", lambda files: 3)
+    """Dates of minutes, cut every minute or two, in some buckets."""
+    monkeypatch.setattr(kept_walks, "HOUR_US", 60_000_000 if SOAKING else 100_000_000)
+    monkeypatch.setattr(producer_derivation, "_buckets", lambda files: 3 if SOAKING else 2)
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +291,7 @@ def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(
     ``change``: what the second run after midnight brings of the date before, that changes what was believed of it.
     """
     monkeypatch.setattr(kept_walks, "HOUR_US", 6 * 3_600_000_000)
-    few = steady(seconds=220, between=2_000)
+    few = steady(("4.9.8", "5.3.3"), seconds=220, between=2_000)
     rows, arriving = over_midnight(few), defaultdict[int, Rows](lambda: defaultdict(list))
     for table, own in rows.items():
         for row in own:
@@ -314,7 +314,7 @@ def test_runs_around_midnight_go_on_although_the_date_before_ends_at_no_new_cut(
 
 
 def test_a_run_that_goes_on_cuts_only_the_last_rows_of_a_file_of_many_runs(lake_at, settings, monkeypatch, folds):
-    cut, lake, rows = [], lake_at("runs"), steady()
+    cut, lake, rows = [], lake_at("runs"), steady(("4.9.8", "5.3.3"), seconds=300)
     of_cluster = producer_cut._of_cluster
 
     def noted(own, *rest):
