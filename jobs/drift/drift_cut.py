@@ -111,6 +111,7 @@ SEEN_SCHEMA = pa.schema(
         ("source", pa.string()),
         ("by_address", pa.bool_()),  # a broker is named by its address
         ("topic", pa.string()),  # of which a route was asked for; null: all other captures
+        ("first_us", pa.int64()),  # the first round
         ("round_us", pa.int64()),  # the last round
     ]
 )
@@ -245,8 +246,9 @@ def _seen(captures: pa.Table, cluster: str) -> pa.Table:
     columns["topic"] = pc.if_else(is_route, captures["topic"], pa.scalar(None, pa.string()))
     columns["round_us"] = pa.array(rounds)
     names = [name for name in columns if name != "round_us"]
-    last = pa.table(columns).group_by(names).aggregate([("round_us", "max")])
-    return last.rename_columns({"round_us_max": "round_us"}).select(SEEN_SCHEMA.names).cast(SEEN_SCHEMA)
+    ends = pa.table(columns).group_by(names).aggregate([("round_us", "min"), ("round_us", "max")])
+    ends = ends.rename_columns({"round_us_min": "first_us", "round_us_max": "round_us"})
+    return ends.select(SEEN_SCHEMA.names).cast(SEEN_SCHEMA)
 
 
 def near_rounds(rows: pa.Table, cluster: str, by: Cutting) -> pa.Table:

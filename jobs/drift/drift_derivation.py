@@ -48,10 +48,10 @@ from hindsight.jobs.drift.kept_groups import (
     Seen,
     Walks,
     ends_of,
+    ends_of_rounds,
     has_logs,
     is_otherwise,
     kept_of,
-    last_rounds,
     seen_of,
 )
 from hindsight.jobs.engines.arrow_columns import Lineage
@@ -121,7 +121,7 @@ class _CutRows:
     files: Mapping[Table, Collection[DataFile]]
     rows: Blobs
     seen: Mapping[ClusterDate, Seen]
-    last_rounds: Mapping[ClusterDate, Mapping[str, int]]
+    ends: Mapping[ClusterDate, tuple[int, Mapping[str, int]]]
 
     def seen_of(self, at: ClusterDate) -> Seen:
         """What captures of a date show."""
@@ -155,7 +155,7 @@ def _cut(
     seen = list(rows.tables(SEEN))
     wants, logs = (_wants(rows.tables(name), by.addresses, of) for name, of in ((WANTS, str), (LOGS, log_of)))
     by = by._replace(wants=wants, logs=logs, printed=_printed(rows))
-    return _CutRows(by, files, rows, seen_of(seen, asked), last_rounds(seen))
+    return _CutRows(by, files, rows, seen_of(seen, asked), ends_of_rounds(seen))
 
 
 def _files(stretch: Stretch[Any], table: Table, days: Collection[date], by: Cutting) -> Collection[DataFile]:
@@ -214,8 +214,9 @@ def _cuts(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) -> d
         from_us = start.cut.until_us if start else 0
         last = stretch.last_recorded.get(cluster, days[-1])
         at = {
-            day: cuts_of(day, of.last_rounds.get(ClusterDate(cluster, day), {}).values(), from_us)
+            day: cuts_of(day, first_us, last_us.values(), from_us)
             for day in days
+            for first_us, last_us in [of.ends.get(ClusterDate(cluster, day), (0, {}))]
             if day >= last - timedelta(days=1)
             and of.may_be_kept(
                 ClusterDate(cluster, day), start.seen if start and start.at.event_date == day else NOTHING_SEEN

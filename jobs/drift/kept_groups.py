@@ -149,13 +149,15 @@ def seen_of(rows: Iterable[pa.Table], asked: Iterable[tuple[str, str, str]]) -> 
     }
 
 
-def last_rounds(rows: Iterable[pa.Table]) -> dict[ClusterDate, dict[str, int]]:
-    """By date the last round of each collector, epoch us."""
-    last: dict[ClusterDate, dict[str, int]] = defaultdict(dict)
+def ends_of_rounds(rows: Iterable[pa.Table]) -> dict[ClusterDate, tuple[int, dict[str, int]]]:
+    """By date its first round, and the last one of each collector, epoch us."""
+    found: dict[ClusterDate, tuple[int, dict[str, int]]] = {}
     for row in (row for table in rows for row in table.to_pylist()):
-        of_date = last[ClusterDate(row["cluster"], EPOCH.date() + timedelta(days=row["day"]))]
-        of_date[row["collector"]] = max(row["round_us"], of_date.get(row["collector"], 0))
-    return last
+        at = ClusterDate(row["cluster"], EPOCH.date() + timedelta(days=row["day"]))
+        first, last = found.get(at, (row["first_us"], {}))
+        last[row["collector"]] = max(row["round_us"], last.get(row["collector"], 0))
+        found[at] = min(first, row["first_us"]), last
+    return found
 
 
 class Cuts(NamedTuple):

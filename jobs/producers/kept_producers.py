@@ -123,17 +123,20 @@ def keep_at(
     lasts: Iterable[pa.Table], dates: Mapping[str, Sequence[int]], starts: Mapping[str, Start]
 ) -> dict[ClusterDate, list[int]]:
     """At which instants, ms of the date, folds are kept: of the last two recorded ``dates`` (midnights) of clusters."""
+    first: dict[ClusterDate, int] = {}
     last: dict[ClusterDate, dict[Producer, int]] = defaultdict(dict)
     for row in (row for table in lasts for row in table.to_pylist()):
         at = ClusterDate(row["cluster"], day_at(row["midnight_ms"]))
         who = row["producer_group"], row["client_id"]
+        first[at] = min(first.get(at, row["first_ms"]), row["first_ms"])
         last[at][who] = max(last[at].get(who, 0), row["last_ms"])
     found = {}
     for at, of_date in last.items():
         if midnight_of(at.event_date) >= max(dates[at.cluster]) - 86_400_000:
             midnight, start = midnight_us(at.event_date), starts.get(at.cluster)
             from_us = start.cut.until_us if start and start.at == at else 0
-            cuts = cuts_of(at.event_date, (midnight + ms * 1000 for ms in of_date.values()), from_us)
+            first_us, *last_us = (midnight + ms * 1000 for ms in (first[at], *of_date.values()))
+            cuts = cuts_of(at.event_date, first_us, last_us, from_us)
             found[at] = [(cut - midnight) // 1000 for cut in cuts]
     return found
 

@@ -54,7 +54,7 @@ LASTS = "last attempts"
 LAST = pa.schema(
     [
         *((name, pa.string()) for name in ("cluster", "producer_group", "client_id")),
-        *((name, pa.int64()) for name in ("midnight_ms", "last_ms")),
+        *((name, pa.int64()) for name in ("midnight_ms", "first_ms", "last_ms")),
     ]
 )
 _SENT = pa.schema([ATTEMPTS.field(name) for name in (*SEND, "attempt", "broker_name")])
@@ -147,11 +147,13 @@ def _of_cluster(rows: pa.Table, cluster: str, task: AttemptFile) -> Iterator[Blo
 
 
 def _lasts(a: Attempts, wanted: BoolArray, cluster: str) -> Blob:
-    """To the driver: of each producer the first instant, ms of the date, of its last attempt (``LASTS``)."""
+    """To the driver: of each producer the first instant, ms of the date, of its first and of its last attempt."""
     whose = producers_of(a)
-    last = np.full(len(whose.names), -END)
-    np.maximum.at(last, whose.codes[wanted], a.first_instant()[wanted])
-    told = [(cluster, *name, a.midnight_ms, at) for name, at in zip(whose.names, last.tolist(), strict=True) if at >= 0]
+    first, last = (np.full(len(whose.names), at) for at in (END, -END))
+    for found, into in ((first, np.minimum), (last, np.maximum)):
+        into.at(found, whose.codes[wanted], a.first_instant()[wanted])
+    of_each = zip(whose.names, first.tolist(), last.tolist(), strict=True)
+    told = [(cluster, *name, a.midnight_ms, *ends) for name, *ends in of_each if ends[1] >= 0]
     rows = [dict(zip(LAST.names, row, strict=True)) for row in told]
     return Blob(LASTS, 0, 0, pa.Table.from_pylist(rows, LAST))
 

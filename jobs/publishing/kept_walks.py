@@ -191,15 +191,17 @@ class KeptWalks:
             _Folder(lake.root, ClusterDate(cluster, last), self.folder).drop_earlier()
 
 
-def cuts_of(day: date, last_rounds: Iterable[int], from_us: int) -> list[int]:
-    """Where a date is cut whose collectors' last rounds began at these instants: full hours, and the end."""
+def cuts_of(day: date, first_round: int, last_rounds: Iterable[int], from_us: int) -> list[int]:
+    """Where a date is cut whose first round, and collectors' last rounds, began at these instants: full hours after the
+    first, before which there is nothing to keep, and the end."""
     last = sorted(last_rounds)
     if not last:
         return []
     end = next(at for at in last if at >= last[-1] - _TOGETHER_US)
     midnight = midnight_us(day)
     hours = range(midnight + HOUR_US, min(end, midnight + _DAY_US - 1) + 1, HOUR_US)
-    return sorted({at for at in (*hours, end) if at > max(from_us, midnight)})
+    after = [at for at in hours if at > first_round]
+    return sorted({at for at in (*after, end) if at > max(from_us, midnight)})
 
 
 def midnight_us(day: date) -> int:

@@ -42,7 +42,7 @@ FORMATS = {
     "heartbeat": ("client_heartbeat",),
 }
 FIRST, SECOND = MIDNIGHT.date() - timedelta(days=1), MIDNIGHT.date()
-SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 20))]
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (0, *range(2, 20)))]
 
 
 def filled(table: str, rows: list[dict[str, Any]]) -> pa.Table:
@@ -145,7 +145,7 @@ def rows_of(lake, name):
 def test_random_groups_show_what_there_is_to_show(lake_at):
     """What the tests above hold equal is not nothing: each rule that brings a round together has rows to show."""
     lake = lake_at("many")
-    store(lake, *(RandomGroups(f"c{seed}", seed) for seed in range(16)))
+    store(lake, *(RandomGroups(f"c{seed}", seed) for seed in range(8)))
     flag(lake)
     rounds, states = rows_of(lake, "group_round"), rows_of(lake, "group_drift_state")
     assert {row["verdict"] for row in rounds} == {"ok", "drift", "unknown", None}
@@ -204,7 +204,7 @@ def test_rounds_that_show_the_same_say_what_they_say_when_each_is_read_in_full(t
     for shows in (capture_rounds._shows, lambda captures, _: np.zeros(len(captures.starts), np.uint64)):
         monkeypatch.setattr(capture_rounds, "_shows", shows)
         data = tmp_path / str(len(found))
-        prepare_lake(data, 20_000, Population(groups=16, largest=False))
+        prepare_lake(data, 8_000, Population(groups=16, largest=False))
         lake = lake_of(data)
         unnamed(lake)
         flag(lake)

@@ -34,7 +34,7 @@ from tests.random_groups import MIDNIGHT, RandomGroups
 OF_ROUNDS = (
     "snapshot_capture", "topic_route", "consumer_heartbeat", "queue_ownership", "queue_progress", "topic_status",
 )  # fmt: skip
-ROUNDS, BATCHES = (70, 8) if SOAKING else (50, 5)
+ROUNDS, BATCHES = (70, 8) if SOAKING else (30, 4)
 Batch = dict[str, list[dict[str, Any]]]
 SOAK = pytest.mark.soak
 SEEDS = [1, *(pytest.param(seed, marks=SOAK) for seed in range(2, 40))]
@@ -262,3 +262,14 @@ def test_a_group_that_shares_anew_all_day_long_is_kept():
         if name == KEPT_TOLD
     ]
     assert kept == [[SHARE] * 3000, [SHARE] * 2760]
+
+
+def test_a_date_is_cut_at_full_hours_after_its_first_round_and_where_it_ends():
+    """There is nothing to keep of the hours before it; the hours of these tests last two minutes."""
+    midnight = kept_walks.midnight_us(MIDNIGHT.date())
+    first, *last = (midnight + minutes * 60_000_000 for minutes in (8, 13, 15))
+    cuts = kept_walks.cuts_of(MIDNIGHT.date(), first, last, 0)
+    assert [(at - midnight) // 60_000_000 for at in cuts] == [10, 12, 13]
+    cuts = kept_walks.cuts_of(MIDNIGHT.date(), first, last, cuts[0])
+    assert [(at - midnight) // 60_000_000 for at in cuts] == [12, 13]
+    assert kept_walks.cuts_of(MIDNIGHT.date(), first, [first], 0) == [first]
