@@ -37,7 +37,7 @@ CASES = {
         [*dated_cases.STARTS, *over_midnight().starts],
         dated_cases.ROUTES,
     ),
-    "odd": lambda: rows_of(*odd(count=120 if SOAKING else 10)),
+    "odd": lambda: rows_of(*odd(count=120 if SOAKING else 5)),
     "restless": lambda: rows_of(*restless(count=36 if SOAKING else 4)),
     "unpaired": lambda: rows_of(*unpaired(12 if SOAKING else 3)),
     "random": lambda: rows_of(
@@ -155,15 +155,21 @@ def expected_of():
 
 
 # Buckets, rows of a cut and of a slice, files.
-CUT = {"whole": (1, 50_000, 250_000, 1), "in some pieces": (7, 300, 1_000, 2), "in many pieces": (31, 50, 400, 3)}
+CUT = {
+    "whole": (1, 50_000, 250_000, 1),
+    "in some pieces": (7, 300, 1_000, 2),
+    "in many pieces": (31 if SOAKING else 11, 50, 400, 3),
+}
 STRETCHES = {"at once": (), "date by date": (1,)}
-# Every producer in some pieces, those of two dates in many and in each way; the others take seconds each: for the soak.
+# Every producer in some pieces, those of two dates in many too, and at once; others are for the soak.
 SOON = ("date by date", "in some pieces")
+OF_TWO_DATES = (("at once", "whole"), ("date by date", "in many pieces"))
 
 
 def cut_cases():
     for case, (how, sizes), (name, cut) in product(CASES, STRETCHES.items(), CUT.items()):
-        marks = () if case == "two dates" or (how, name) == SOON else pytest.mark.soak
+        is_soon = (how, name) == SOON or (case == "two dates" and (how, name) in OF_TWO_DATES)
+        marks = () if is_soon else pytest.mark.soak
         yield pytest.param(case, *cut, sizes, id=f"{how}-{case} {name}", marks=marks)
 
 

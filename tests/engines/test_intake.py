@@ -204,7 +204,7 @@ def test_a_refused_line_that_leaves_a_row_counts_as_refused_alone(runner, tmp_pa
     assert lake.rows(SNAPSHOT_CAPTURE, ["answered", "source_file"])["answered"].to_pylist() == [False]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_captures_that_arrive_in_any_split_are_placed_as_in_one_run(runner, inputs, tmp_path, seed):
     """Both jobs, in any order; traces wait for the routes that name their brokers."""
     draw = random.Random(seed)

@@ -148,7 +148,7 @@ def run_by_run(
     return contents(lake)
 
 
-@pytest.mark.parametrize("late", [pytest.param(0, marks=SOAK), 0.0005, pytest.param(0.003, marks=SOAK)])
+@pytest.mark.parametrize("late", [pytest.param(0, marks=SOAK), pytest.param(0.003, marks=SOAK), 0.01])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_runs_that_go_on_find_what_one_run_finds(whole_of, lake_at, settings, went_on, seed, late):
     rows = drawn(seed)

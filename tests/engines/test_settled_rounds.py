@@ -17,9 +17,10 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.intake import round_settling
 from tests.pipeline.lake_contents import contents
 from tests.pipeline.local_runs import run_here
+from tests.random_examples import SOAKING
 
 FIRST = int(datetime(2026, 3, 2, 23, 52, tzinfo=UTC).timestamp() * 1000)
-SWEEPS, FILES = 40, 6
+SWEEPS, FILES = (40, 6) if SOAKING else (24, 4)
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 40))]
 REFUSED = "CODE: 3  DESC: this request type is not supported"
 Told = dict[str, Any]
@@ -88,7 +89,7 @@ def taken_in(settings, landing: Path, lake: Path) -> dict[str, list[str]]:
     return contents(lake, with_sources=False)
 
 
-@pytest.mark.parametrize("late", [0, 0.01])
+@pytest.mark.parametrize("late", [pytest.param(0, marks=pytest.mark.soak), 0.01])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rounds_are_those_of_one_run(tmp_path, settings, near, seed, late):
     draw = random.Random(seed)
