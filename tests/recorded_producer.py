@@ -102,6 +102,7 @@ class Recorded:
         def held(told, latency):
             return not_available_duration(latency, isolation=told.isolation, profile=self.profile)
 
+        ends = [a["endMs"] for a, _, _ in made]
         for place, (a, phase, told) in enumerate(made):
             latency, at = a["endMs"] - a["beginMs"], a["endMs"]
             if self.profile.extend_only:
@@ -109,11 +110,11 @@ class Recorded:
                 if longer > held(told, latency):
                     found.append(Other(at, None, at + longer, LADDER_EDGE))
                 continue
-            for b, earlier, before in made[:place]:
+            for b, earlier, before in made[bisect_left(ends, at - TOLERANCE_MS) : place]:
                 other = b["endMs"] - b["beginMs"]
                 one_thread = a["thread"] == b["thread"] and "callback" not in (phase, earlier)
                 ordered = one_thread or (a["msgId"], a["times"]) == (b["msgId"], b["times"])
-                if at - b["endMs"] <= TOLERANCE_MS and held(told, latency) != held(before, other) and not ordered:
+                if held(told, latency) != held(before, other) and not ordered:
                     found.append(Other(at, other, at + held(before, other), CLOCK_TOLERANCE))
         return found
 

@@ -7,13 +7,15 @@ import json
 import re
 from collections import defaultdict
 from datetime import UTC
-from functools import partial
+from functools import cache, partial
 from random import Random
 
 import pytest
 
 from hindsight.udfs.landing.landing_formats import FORMATS
+from hindsight.udfs.lines.parsed_line import ParsedLine
 from hindsight.udfs.logs.client_log_lines import parse_client_log
+from tests.random_examples import SOAKING
 from tests.readers.line_checks import GOLDEN, check, check_bytes, counts, lines_of, raw_lines
 
 CAPTURES = GOLDEN / "captures"
@@ -60,9 +62,15 @@ GREP = {
 }
 
 
+@cache
+def read(path):
+    """What is found in each line of a log."""
+    return check(parse, lines_of(path), TABLES)
+
+
 @pytest.mark.parametrize("path", [*CONSUMERS, *PRODUCERS], ids=lambda p: "-".join(p.parts[-4:-1:3]) + p.parts[-2])
 def test_every_kind_is_found_as_often_as_grep_finds_it(path):
-    found = counts(check(parse, lines_of(path), TABLES))
+    found = counts(read(path))
     stamped = [line for line in raw_lines(path) if re.match(rb"\d{4}-\d\d-\d\d ", line)]
     grepped = {kind: sum(1 for line in stamped if re.search(pattern, line)) for kind, pattern in GREP.items()}
     assert found == {kind: n for kind, n in grepped.items() if n}
@@ -77,7 +85,7 @@ def test_each_result_of_a_log_is_an_allocate_call_of_the_same_client_at_that_tim
         calls[call["group"], call["clientId"], call["strategy"], *seen, result].append(call["ts"])
     matched = 0
     for path in CONSUMERS:
-        for parsed in parse(lines_of(path)):
+        for parsed in read(path):
             for row in (r.row for r in parsed.records if r.table == "rebalance_result"):
                 result = frozenset((q["broker_name"], q["queue_id"]) for q in row["queues"])
                 seen = (row["topic"], row["queue_count"], row["member_count"])
@@ -92,40 +100,31 @@ def test_a_log_that_is_cut_tells_the_same_and_nothing_twice(path):
     """Cut anywhere between records: equal lines of one instant in two files are copies of each other."""
     lines, rng = raw_lines(path), Random(20261123)
     places = [i for i, line in enumerate(lines) if i and line.startswith(b"20")]
-    whole = logged_rows(lines)
-    for _ in range(1 if len(lines) > 5_000 else 3):
+    whole = logged_rows(read(path))
+    for _ in range(3 if SOAKING and len(lines) <= 5_000 else 1):
         at = rng.choice(places)
-        parts = logged_rows(lines[:at]) | logged_rows(lines[at:])
+        halves = (check_bytes(parse, b"".join(half), TABLES) for half in (lines[:at], lines[at:]))
+        parts = set().union(*map(logged_rows, halves))
         assert parts <= whole
         assert {row for row, _ in parts} == {row for row, _ in whole}
 
 
-def logged_rows(lines: list[bytes]) -> set[tuple[str, int]]:
+def logged_rows(parsed: list[ParsedLine]) -> set[tuple[str, int]]:
     """What each line tells, and which of the equal lines of its instant it is."""
-    made = [r.row for p in check_bytes(parse, b"".join(lines), TABLES) for r in p.records]
+    made = [r.row for p in parsed for r in p.records]
     return {(str({name: row[name] for name in row if name != "occurrence"}), row["occurrence"]) for row in made}
 
 
 def test_the_13_members_that_were_not_listed_name_the_list_they_were_not_in():
     events = [
-        r.row
-        for path in CONSUMERS
-        for p in parse(lines_of(path))
-        for r in p.records
-        if r.row.get("kind") == "member_not_listed"
+        r.row for path in CONSUMERS for p in read(path) for r in p.records if r.row.get("kind") == "member_not_listed"
     ]
     assert len(events) == 13
     assert all(e["members"] and e["client_id"] not in e["members"] for e in events)
 
 
 def test_every_failed_send_of_a_log_has_its_exception_its_latency_and_its_broker():
-    failed = [
-        r.row
-        for path in PRODUCERS
-        for p in parse(lines_of(path))
-        for r in p.records
-        if r.row.get("kind") == "send_failed"
-    ]
+    failed = [r.row for path in PRODUCERS for p in read(path) for r in p.records if r.row.get("kind") == "send_failed"]
     assert len(failed) == 139 + 94 + 129
     assert all(f["exception"].startswith(("org.apache.rocketmq.", "java.")) for f in failed)
     assert all(f["latency_ms"] >= 0 and f["broker_name"] and f["invoke_id"] for f in failed)

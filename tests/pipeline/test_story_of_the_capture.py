@@ -443,7 +443,7 @@ def test_verdicts_equal_those_of_the_choices_judged_one_by_one(verdicts, name, a
 
 
 def test_the_choices_of_the_captured_producers_were_admissible_but_two(rows):
-    """tests/captures/test_choices.py explains the two."""
+    """tests/captures/test_fold_of_captures.py explains the two."""
     counts = Counter(row.verdict for row in rows("send_verdict"))
     assert counts["impossible"] == 2
     assert set(counts) == {"consistent", "possible", "impossible"}
