@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 SCRIPT = "<script>alert(1)</script>"
 NAMES = (
     SCRIPT,
@@ -16,7 +18,7 @@ _T0 = 1795252689347
 _MINUTE = _T0 - _T0 % 60_000
 
 
-def hostile_data() -> dict:
+def hostile_data(names: Sequence[str] = NAMES) -> dict:
     """One broker, producer, group and incident per hostile name."""
     lists = (
         "strip sends send_totals releases choices replayed findings assignments files refused refused_lines checks "
@@ -27,9 +29,9 @@ def hostile_data() -> dict:
     data: dict = {name: [] for name in [*lists.split(), "parts"]}
     data["dates"] = {"first": "2026-11-15", "last": "2026-11-21"}
     data["stretch"] = {"begin": _T0, "end": _T0 + 600_000, "recorded": _T0 + 600_000, "step": 2500, "send_step": 5000}
-    data["unjudged"] = list(NAMES)
+    data["unjudged"] = list(names)
     data["fleet_stretch"] = {"begin": _MINUTE, "step": 120_000}
-    for n, name in enumerate(NAMES):
+    for n, name in enumerate(names):
         for of, rows in _rows(n, name).items():
             data[of] += rows
     return data
