@@ -49,7 +49,7 @@ SHOWS = {
     "strategy": "MIXED_STRATEGY",
 }
 WITHIN_S, ENDS_WITHIN_S = 120, 120
-SIZES = (20, 240, 3, 6) if SOAKING else (12, 48, 3, 4)
+SIZES = (20, 240, 3, 6) if SOAKING else (11, 36, 3, 3)
 
 
 def collect(fleet: Fleet, landing: Path) -> None:
