@@ -95,6 +95,7 @@ def test_each_result_of_a_log_is_an_allocate_call_of_the_same_client_at_that_tim
     assert matched == 254
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("path", [*CONSUMERS, *PRODUCERS], ids=lambda p: p.parts[-2])
 def test_a_log_that_is_cut_tells_the_same_and_nothing_twice(path):
     """Cut anywhere between records: equal lines of one instant in two files are copies of each other."""

@@ -12,6 +12,8 @@ from tests.folded import OPTIONS, comparable, cut_at, folded, rows_of
 from tests.random_examples import SOAKING
 from tests.simulated_producer import DAY, recorded
 
+pytestmark = pytest.mark.random  # in the soak all of them, longer
+
 FAMILIES = ("P40", "P43", "P48", "P498", "P511", "P514", "P520", "P531")
 _HOUR = 3_600_000
 SOAK = pytest.mark.soak
