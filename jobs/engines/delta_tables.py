@@ -359,9 +359,9 @@ class Lake(ArrowLake):
         self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
         with seen_spark():  # Great Expectations takes seconds to import
-            from hindsight.jobs.engines.spark_expectations import results_of
+            from hindsight.jobs.engines.expectation_suites import results_on_spark
 
-        return results_of(self, job, *self._frames(frames, whole))
+        return results_on_spark(self, job, *self._frames(frames, whole))
 
     def _frames(self, *given: Mapping[Table, Any]) -> list[dict[Table, DataFrame]]:
         return [{table: self.frame(table, rows) for table, rows in of.items()} for of in given]

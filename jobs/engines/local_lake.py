@@ -303,9 +303,9 @@ class LocalLake(ArrowLake):
         self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
     ) -> list[dict[str, Any]]:
         with unseen_spark():  # Great Expectations takes seconds to import, and loads Spark if it can
-            from hindsight.jobs.engines.local_expectations import results_of
+            from hindsight.jobs.engines.expectation_suites import results_here
 
-        return results_of(self, job, frames, whole)
+        return results_here(self, job, frames, whole)
 
     @override
     def operations_since(self, table: Table, version: int) -> set[str]:

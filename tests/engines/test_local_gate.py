@@ -181,18 +181,16 @@ def test_what_fails_is_not_published_and_the_process_ends_with_2(lake):
     check_that_what_fails_is_not_published(lake, lambda table, rows: arrow({table: rows})[table])
 
 
-@pytest.mark.parametrize(
-    ("seeing", "which"), [("unseen_spark", "local_expectations"), ("seen_spark", "spark_expectations")]
-)
+@pytest.mark.parametrize(("seeing", "which"), [("unseen_spark", "results_here"), ("seen_spark", "results_on_spark")])
 def test_a_process_whose_main_module_has_no_file_is_not_ended(seeing, which):
     """As of ``python -c``: pyspark took it for its doctests."""
     lines = (
         "import pyspark",
         f"from hindsight.jobs.running.unseen import {seeing}",
         f"with {seeing}():",
-        f"    from hindsight.jobs.engines.{which} import results_of",
+        f"    from hindsight.jobs.engines.expectation_suites import {which}",
         "import sys",
-        "print(hasattr(sys.modules['__main__'], '__file__'), results_of.__name__)",
+        f"print(hasattr(sys.modules['__main__'], '__file__'), {which}.__name__)",
     )
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "False results_of\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"False {which}\n"), done.stderr
