@@ -15,7 +15,7 @@ from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.watch_command import run_pipeline
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.engines.local_run import opened_here
+from hindsight.jobs.engines.opened import opened_here
 from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import INGESTED_FILE
