@@ -32,7 +32,8 @@ def test_a_type_of_no_contract_is_told_as_it_is_stored():
 def test_contracts_and_a_lake_without_spark_load_nothing_of_it():
     code = (
         "import sys, hindsight.schemas; "
-        "import hindsight.jobs.engines.local_lake, hindsight.jobs.engines.local_runner, hindsight.jobs.lake.lake_lease; "
+        "import hindsight.jobs.engines.local_lake, hindsight.jobs.engines.local_runner; "
+        "import hindsight.jobs.lake.lake_lease; "
         "import hindsight.jobs.publishing.publication_record, hindsight.jobs.publishing.quality_gate; "
         "print({'pyspark', 'py4j', 'delta'} & sys.modules.keys())"
     )

@@ -23,9 +23,9 @@ from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictU
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from hindsight.jobs.report.report_fleet import fleet_strips
-from hindsight.jobs.report.report_now import as_of, to_find, wrong_now
-from hindsight.jobs.report.report_queries import Rows
+from hindsight.jobs.asking.runbook import entry_of
+from hindsight.jobs.report.report_queries import Rows, fleet_strips
+from hindsight.schemas import SEVERITIES
 
 # The parts of d3 that are used, 77 of its 280 kB: elements, scales, axes and formats of time (ISC licence beside it).
 # plotly.js would be 4.8 MB on every page, reads markup in labels, and has no ownership matrix.
@@ -33,32 +33,13 @@ _SCRIPTS = ("d3-parts.min.js", "time.js", "page.js", "find.js", "timeline.js", "
 _GROUP = ("cluster", "collector", "consumer_group", "topic")
 _FITS, _LONGEST = 10, 13  # letters
 _BREAKS = re.compile(r"(?<=[_@#])(?=\w)|(?<=[a-z])(?=[A-Z])")
-_LISTED = (
-    ("brokers", "brokers that were isolated"),
-    ("producers", "producers"),
-    ("windows", "windows of the timeline"),
-    ("groups", "consumer groups and topics"),
-    ("incidents", "incidents"),
-    ("findings", "kinds of finding"),
-    ("rebalances", "groups, days and triggers of rebalances"),
-    ("rebalance_events", "rebalances of single clients"),
-    ("fleet_brokers", "brokers of the fleet"),
-    ("producer_findings", "findings about producers and brokers"),
-    ("send_totals", "brokers sent to"),
-    ("failures", "brokers and codes of failed attempts"),
-    ("refused", "reasons of refusal"),
-    ("refused_lines", "refused lines"),
-    ("doubts", "kinds of doubt"),
-    ("route_changes", "changes of routes"),
-    ("routes_missing", "topics without a route"),
-    ("delays", "groups and topics with a delay"),
-    ("failed_checks", "checks that failed"),
-)
+SHOWN_EVIDENCE = 20  # lines of an incident
+_STILL_MS = 10 * 60_000  # a producer's finding that ended no longer than this before the last record goes on
 
 
 def page(data: dict[str, Any]) -> str:
     """The whole HTML text. ``data``: what ``report_queries.report_data`` returns."""
-    start, drawings = _asset("start.js"), "\n".join(map(_asset, _SCRIPTS))
+    start, drawings = asset("start.js"), "\n".join(map(asset, _SCRIPTS))
     return (
         _environment()
         .get_template("page.html.j2")
@@ -70,7 +51,7 @@ def page(data: dict[str, Any]) -> str:
             own_pages={(cluster, named): link for _, cluster, named, link in data["parts"]},
             left_out=left_out(data),
             island=island(data),
-            style=Markup(_asset("page.css")),
+            style=Markup(asset("page.css")),
             start=Markup(start),
             drawings=Markup(drawings),
             hashes=[_digest(start), _digest(drawings)],
@@ -87,7 +68,7 @@ def part_page(part: Any) -> str:
 def _environment() -> Environment:
     """What makes pages, with the template once it is compiled."""
     environment = Environment(
-        loader=FunctionLoader(_asset),
+        loader=FunctionLoader(asset),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -121,7 +102,8 @@ class _Kept(FileSystemBytecodeCache):
 def left_out(data: dict[str, Any]) -> list[str]:
     """What the bounds cut off, a sentence each."""
     said = []
-    for name, what in _LISTED:
+    for line in asset("listed.txt").splitlines():
+        name, _, what = line.partition(": ")
         rows = data[name]
         if rows and rows[0]["of_all"] > len(rows):
             said.append(f"{count(len(rows))} of {count(rows[0]['of_all'])} {what} are shown.")
@@ -129,6 +111,90 @@ def left_out(data: dict[str, Any]) -> list[str]:
     if without:
         said.append(f"{count(without)} of the listed groups and topics have no matrix: those with more drift have it.")
     return said
+
+
+def wrong_now(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Open incidents and what still holds of producers and brokers, the worst and oldest first; nothing of INFO."""
+    found = [*_incidents(data["incidents"]), *_findings(data["producer_findings"], data["stretch"]["recorded"])]
+    return sorted(found, key=lambda one: (SEVERITIES.index(one["severity"]), one["since"]))
+
+
+def _incidents(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if row["state"] == "RESOLVED" or row["severity"] == "INFO":
+            continue
+        yield {
+            "id": f"incident-{row['incident_id']}",
+            "severity": row["severity"],
+            "who": row["consumer_group"] or row["cause_key"],
+            "cluster": row["cluster"],
+            "since": row["opened_at"],
+            "sentence": row["sentence"],
+            "cause": row["root_cause"] + (f" ({row['cause_key']})" if row["cause_key"] else ""),
+            "codes": row["codes"],
+            "lag": row["lag_now"],
+            "entry": entry_of([row["root_cause"], *row["codes"]]),
+        }
+
+
+def _findings(rows: list[dict[str, Any]], last: int) -> Iterator[dict[str, Any]]:
+    """One for each code and subject: the runs of a producer's finding are one trouble; effects are the broker's."""
+    seen: set[tuple[str, ...]] = set()
+    for row in rows:
+        key = (row["cluster"], row["code"], row["subject"])
+        ended = row["to"] is not None and row["to"] < last - _STILL_MS
+        if row["severity"] not in SEVERITIES[:2] or ended or row.get("incident_id") or key in seen:
+            continue
+        seen.add(key)
+        yield {
+            "id": None,
+            "severity": row["severity"],
+            "who": row["subject"],
+            "cluster": row["cluster"],
+            "since": row["from"],
+            "sentence": row["sentence"],
+            "cause": row["code"],
+            "codes": [row["code"]],
+            "lag": None,
+            "entry": entry_of([row["code"]]),
+        }
+
+
+def as_of(data: dict[str, Any]) -> dict[str, int | None]:
+    """The last instant that a record on the page speaks of, and when the tables were published, in epoch ms."""
+    ends = [data["stretch"]["recorded"], *(i["last_seen_at"] for i in data["incidents"])]
+    ends += [row["round_at"] for row in data["rounds"]]
+    published = [row["published_at"] for row in data["publications"]]
+    return {"recorded": max(filter(None, ends), default=None), "published": max(published, default=None)}
+
+
+def to_find(data: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """What the page's search finds: what it is, its name, more words that lead to it, and where it stands."""
+    found = [
+        (
+            "incident",
+            f"{i['consumer_group'] or i['cause_key']}: {i['root_cause']}",
+            _more_words(i),
+            f"incident-{i['incident_id']}",
+        )
+        for i in data["incidents"]
+    ]
+    found += [
+        ("group", f"{g['consumer_group']} {g['topic'] or ''}", g["cluster"], f"group-{place}")
+        for place, g in enumerate(data["groups"])
+    ]
+    found += [("broker", b["broker_name"], b["cluster"], "isolation") for b in data["brokers"]]
+    found += [("broker", b["broker_name"], b["cluster"], "sends-by-broker") for b in data["send_totals"]]
+    found += [
+        ("finding", f"{f['subject']}: {f['code']}", f["cluster"], f"finding-{place}")
+        for place, f in enumerate(data["producer_findings"])
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _more_words(incident: dict[str, Any]) -> str:
+    """What the page does not show of it; its script looks into the rest by itself."""
+    return " ".join([incident["cause_key"] or "", *incident["evidence"][SHOWN_EVIDENCE:]])
 
 
 def headline(data: dict[str, Any]) -> list[tuple[str, str, str, bool, str]]:
@@ -295,7 +361,8 @@ def _listed(counter: Counter[str]) -> str:
     return ", ".join(f"{number} {what.lower()}" for what, number in counter.items())
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A text that stands beside."""
     return files("hindsight.jobs").joinpath("report", name).read_text(encoding="utf-8")
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from hindsight.jobs.engines.asker import Asker, Record, as_records, query
 from hindsight.jobs.lake.small_files import Store
-from hindsight.jobs.report.report_fleet import with_worst
-from hindsight.jobs.report.report_page import part_page
-from hindsight.jobs.report.report_queries import plain, with_families
+from hindsight.jobs.report.report_page import asset, part_page
+from hindsight.jobs.report.report_queries import plain, with_families, with_worst
 from hindsight.jobs.running.own_release import own_build
 
 FOLDER = "report"
@@ -27,96 +28,33 @@ Column = tuple[str, str, str]
 
 
 class _List(NamedTuple):
-    """A list on a page: its query, the column of the page's name, its heading, and what it shows."""
+    """A list on a page: its query, the column of the page's name, its heading, and its columns."""
 
     query: str
     by: str
     heading: str
-    shown: str  # ``column[:kind] Heading`` of each, cut by ``;``
-
-    def columns(self) -> list[Column]:
-        """Each column as its name, heading and kind."""
-        cut = (each.partition(" ") for each in self.shown.split("; "))
-        return [(named.partition(":")[0], heading, named.partition(":")[2]) for named, _, heading in cut]
+    columns: list[Column]
 
 
-_INCIDENTS = (
-    "severity:severity Severity; state State; root_cause Cause; opened_at:instant Opened; "
-    "last_seen_at:instant Last seen; resolved_at:instant Resolved; lag_now:count Messages behind; "
-    "sentence Sentence; incident_id:code Incident"
-)
-_LISTS = {
-    "group": (
-        _List("incidents", "consumer_group", "Incidents", _INCIDENTS),
-        _List(
-            "groups",
-            "consumer_group",
-            "Topics",
-            "topic Topic; kinds:list Members; families:list Families; strategy Strategy; "
-            "strategy_source Known from; drift:count Rounds with drift; "
-            "scope_reason Why the rules of ownership do not apply",
-        ),
-        _List(
-            "owners",
-            "consumer_group",
-            "Owners of queues when it was last read",
-            "topic Topic; broker_name Broker; queue_id:count Queue; owners:list Owners",
-        ),
-        _List(
-            "findings",
-            "consumer_group",
-            "Findings",
-            "severity:severity Severity; topic Topic; code Code; rounds:count Rounds; first_at:instant First; "
-            "last_at:instant Last; sentence Last sentence",
-        ),
-        _List(
-            "rebalances",
-            "consumer_group",
-            "Rebalances",
-            "day Day; trigger_kind Trigger; rebalances:count Rebalances; failed:count Failed; "
-            "queues_moved:count Queues taken; longest_took_s:length_of Longest to the new queues; "
-            "longest_unread_s:length_of Unread, one queue",
-        ),
-        _List(
-            "delays",
-            "consumer_group",
-            "Delay at worst",
-            "topic Topic; queues:count Queues; messages:count Messages behind; "
-            "at_least:count Seconds behind, at least; at_most:count at most",
-        ),
-    ),
-    "broker": (
-        _List("incidents", "cause_key", "Incidents", _INCIDENTS),
-        _List(
-            "producer_findings",
-            "subject",
-            "Findings",
-            "severity:severity Severity; code Code; from:instant From; to:instant To; certainty Certainty; "
-            "sentence Sentence",
-        ),
-        _List(
-            "fleet_brokers",
-            "broker_name",
-            "Minutes in which active producers refused it",
-            "refused:count By somebody; by_half:count By half or more",
-        ),
-        _List(
-            "windows",
-            "broker_name",
-            f"Windows in which a producer held it not available, the {WINDOWS_OF_EACH} longest",
-            "producer_group Producer group; client_id Client id; state State; window_start:instant From; "
-            "window_end:instant To; end_reason Ended by; trigger_latency_ms:count Opened at, ms; "
-            "certainty Certainty",
-        ),
-        _List(
-            "failures",
-            "broker_name",
-            "Attempts that were not answered SEND_OK",
-            "failed_with Failed with; response_code:count Code; attempts:count Attempts; "
-            "saved:count Stored after all; lost:count Failed in the end",
-        ),
-    ),
-}
+@cache
+def _lists() -> dict[str, list[_List]]:
+    """Those of ``parts.toml``, by kind of page."""
+    told = tomllib.loads(asset("parts.toml"))
+    return {
+        kind: [
+            _List(one["query"], one["by"], one["heading"].format(longest=WINDOWS_OF_EACH), _columns(one["shown"]))
+            for one in lists
+        ]
+        for kind, lists in told.items()
+    }
+
+
+def _columns(shown: str) -> list[Column]:
+    """Each column as its name, heading and kind."""
+    cut = (line.partition(" ") for line in shown.strip().splitlines())
+    return [(named.partition(":")[0], heading, named.partition(":")[2]) for named, _, heading in cut]
+
+
 # Whose rows say which groups and brokers there are, and in which column.
 _NAMING = {
     "group": ("consumer_group", ("groups",)),
@@ -145,20 +83,19 @@ def parts(asker: Asker, data: Mapping[str, Any]) -> list[Part]:
         return []
     of_all = brokers[0]["of_all"] if brokers else 1
     wide = {**bounds, "rows": _ALL, "brokers": _ALL, "groups": _ALL, "windows": WINDOWS_OF_EACH * of_all}
-    names = sorted({each.query for lists in _LISTS.values() for each in lists} | {"sends"})
+    names = sorted({each.query for lists in _lists().values() for each in lists} | {"sends"})
     answers = asker.answers([query("queries", name).format(**wide) for name in names])
     found = {name: as_records(rows) for name, rows in zip(names, answers, strict=True)}
     found["groups"] = [with_families(row) for row in found["groups"]]
     found["fleet_brokers"] = [row for row in map(with_worst, found["fleet_brokers"]) if row["refused"]]
-    return [part for kind in _LISTS for part in _of_kind(kind, found)]
+    return [part for kind in _lists() for part in _of_kind(kind, found)]
 
 
 def _of_kind(kind: str, found: Mapping[str, list[Record]]) -> Iterable[Part]:
     column, naming = _NAMING[kind]
     names = {(row["cluster"], row[column]) for each in naming for row in found[each]}
     lists = [
-        (each.heading, columns := each.columns(), _by_name(each.by, columns, found[each.query]))
-        for each in _LISTS[kind]
+        (each.heading, each.columns, _by_name(each.by, each.columns, found[each.query])) for each in _lists()[kind]
     ]
     for cluster, name in sorted(names):
         own = [(heading, columns, of[cluster, name]) for heading, columns, of in lists if (cluster, name) in of]

@@ -14,7 +14,6 @@ import pyarrow as pa
 from hindsight.conf.settings import Report
 from hindsight.jobs.asking.open_drift import not_judged, told_of, with_effects
 from hindsight.jobs.engines.asker import Asker, Record, as_records, query, records
-from hindsight.jobs.report import report_fleet
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 
 Rows = list[Record]
@@ -23,38 +22,22 @@ _NEVER = date(1970, 1, 1)
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _BUCKETS = 240
 _SEND_BUCKETS = 120
+CELLS = 160  # of a strip of the fleet, at most; the setting ``brokers`` bounds the strips
 _MOST_FAMILIES = 8
 _MOST_UNJUDGED = 40
 
+# Queries by name: those that are always asked, those of what is drawn in time, and of the fleet in time.
 _LISTS = (
-    "incidents",
-    "findings",
-    "files",
-    "refused",
-    "refused_lines",
-    "doubts",
-    "route_changes",
-    "routes_missing",
-    "delays",
-    "rebalances",
-    "rebalance_events",
-    "assignments",
-    "checks",
-    "failed_checks",
-    "publications",
+    *("incidents", "findings", "files", "refused", "refused_lines", "doubts", "route_changes", "routes_missing"),
+    *("delays", "rebalances", "rebalance_events", "assignments", "checks", "failed_checks", "publications"),
 )
 _TIMELINE = (
-    "brokers",
-    "strip",
-    "producers",
-    "windows",
-    "sends",
-    "failures",
-    "call_results",
-    "releases",
-    "replayed",
+    *("brokers", "strip", "producers", "windows", "sends", "failures", "call_results", "releases", "replayed"),
     "choices",
 )
+_FLEET = ("fleet_brokers", "fleet_cells", "producer_findings", "producer_finding_codes")
+_OF_WORST_MINUTES = _FLEET[:2]
+_OF_A_MINUTE = ("isolating", "active", "active_unknown", "minute_at")
 _MATRICES = ("rounds", "cells")
 
 
@@ -88,14 +71,14 @@ def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> 
         "step": stretch.step(_BUCKETS),
         "send_step": stretch.step(_SEND_BUCKETS),
         "fleet_begin": fleet.begin,
-        "fleet_step": fleet.step(report_fleet.CELLS, unit=60_000),
+        "fleet_step": fleet.step(CELLS, unit=60_000),
         **bounds.model_dump(),
     }
     groups = [with_families(row) for row in records(asker, query("queries", "groups").format(**values))]
     _keep_matrices(asker, groups)
     names = [
         *_LISTS,
-        *report_fleet.QUERIES,
+        *_FLEET,
         *(_TIMELINE if stretch.end > stretch.begin else ()),
         *(_MATRICES if groups else ()),
     ]
@@ -103,7 +86,7 @@ def report_data(asker: Asker, bounds: Report, asked: DateRange = EVERY_DATE) -> 
     found = {name: as_records(rows) for name, rows in zip(names, answers, strict=True)}
     found["incidents"] = with_effects(asker, found["incidents"])
     found["sends"], found["send_totals"] = by_bucket_and_in_all(found.get("sends", []), bounds.brokers)
-    found |= {name: list(map(report_fleet.with_worst, found[name])) for name in report_fleet.OF_WORST_MINUTES}
+    found |= {name: list(map(with_worst, found[name])) for name in _OF_WORST_MINUTES}
     return {
         "dates": {"first": dates[0].isoformat(), "last": dates[1].isoformat()} if dates else None,
         "stretch": {**stretch._asdict(), "step": values["step"], "send_step": values["send_step"]},
@@ -165,3 +148,39 @@ def plain(value: Any) -> Any:
         # What is plain already is most of it.
         return {name: each if type(each) in _PLAIN else plain(each) for name, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+def with_worst(row: Record) -> Record:
+    """A row of a broker or a cell with what its worst minute showed as one value, ``worst``; None: there is none."""
+    worst = {name: row[name] for name in _OF_A_MINUTE if name in row}
+    rest = {name: value for name, value in row.items() if name not in worst}
+    return {**rest, "worst": worst if worst["minute_at"] is not None else None}
+
+
+def fleet_strips(data: dict[str, Any]) -> dict[str, Any]:
+    """What the script draws of the fleet: ``begin`` and ``step`` in ms, and per broker its figures and cells.
+
+    A strip per broker in time: what share of the active producers held it not available. A cell of a strip shows the
+    worst minute in it, so that a short refusal by all is not thinned out by a quiet hour.
+
+    A cell: place in time, then of its worst minute how many refused the broker, of how many active, how many more could
+    not be judged; where somebody refused it also that minute's place in the cell, and in how many minutes of how many
+    judged ones that was so.
+    """
+    stretch = data["fleet_stretch"]
+    cells: dict[tuple[str, str], list[list[int]]] = {}
+    for row in data["fleet_cells"]:
+        worst, begun = row["worst"], stretch["begin"] + row["bucket"] * stretch["step"]
+        cell = [row["bucket"], worst["isolating"], worst["active"], worst["active_unknown"]]
+        if worst["isolating"]:
+            cell += [(worst["minute_at"] - begun) // 60_000, row["refused"], row["judged"]]
+        cells.setdefault((row["cluster"], row["broker_name"]), []).append(cell)
+    return {
+        **stretch,
+        "brokers": [_strip(b, cells.get((b["cluster"], b["broker_name"]), [])) for b in data["fleet_brokers"]],
+    }
+
+
+def _strip(broker: Record, cells: list[list[int]]) -> list[Any]:
+    worst = broker["worst"] and [broker["worst"][name] for name in ("isolating", "active", "minute_at")]
+    return [*(broker[name] for name in ("cluster", "broker_name", "judged", "refused", "by_half")), worst, cells]

@@ -10,10 +10,18 @@ from html.parser import HTMLParser
 import pytest
 
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.report.report_fleet import CELLS
-from hindsight.jobs.report.report_now import as_of, to_find, wrong_now
-from hindsight.jobs.report.report_page import breakable, duration, headline, island, left_out, page
-from hindsight.jobs.report.report_queries import dates_shown
+from hindsight.jobs.report.report_page import (
+    as_of,
+    breakable,
+    duration,
+    headline,
+    island,
+    left_out,
+    page,
+    to_find,
+    wrong_now,
+)
+from hindsight.jobs.report.report_queries import CELLS, dates_shown
 from hindsight.jobs.running.run_context import DateRange
 from tests.page.hostile import NAMES, SCRIPT, hostile_data
 
