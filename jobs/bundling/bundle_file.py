@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from datetime import date
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -209,10 +210,11 @@ def _json(told: Any) -> bytes:
 
 
 def readme(bundle: Bundle) -> str:
-    """Plain text."""
+    """Plain text, as ``readme.txt`` has it."""
+    page = files("hindsight.jobs").joinpath("bundling", "readme.txt").read_text(encoding="utf-8")
     days = bundle.dates.dates
     of = "one consumer group" if bundle.of_groups else "one producer" if bundle.of else "all producers of one cluster"
-    return _PAGE.format(
+    return page.format(
         table=bundle.named[0],
         of=of,
         days=f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]}",
@@ -225,41 +227,6 @@ def readme(bundle: Bundle) -> str:
 def _counts(tables: Mapping[Table, pa.Table]) -> str:
     rows_of = sorted((table.name, len(rows)) for table, rows in tables.items())
     return "\n".join(f"  {name}: {rows} rows" for name, rows in rows_of)
-
-
-_PAGE = """An evidence bundle of hindsight: what was recorded, and what follows from it.
-
-It was made for a row of {table}. It holds the records of {of}, {days} (UTC), and nothing else.
-
-To see for yourself, on any machine that has hindsight (this one was made with {hindsight}):
-
-  hindsight replay BUNDLE.zip
-
-It derives the rows again from inputs/ and compares them with claims/. The exit code is 0 if all are the same, 4 if not.
-
-What is in it
-  inputs/*.parquet   rows of hindsight's input tables, as docs/contracts.md has them
-  claims/*.parquet   what was derived from them
-  settings.json      the settings that bear on it
-  ring.json          where client ids and queues stood on CONSISTENT_HASH's ring; empty where nobody asked
-  manifest.json      dates, versions, the row that was asked for
-
-What was replaced
-  Names of clusters, topics, groups, brokers, rooms and collectors, client ids, addresses, host names, threads, message
-  ids, tags, expressions of subscriptions, names of files and logs, texts of errors, classes that are not RocketMQ's or
-  Java's. Each has one new name everywhere in this file. New names sort as the old ones did, because clients share
-  queues in the order of names. Message keys, bodies and texts of log lines are not in it.
-
-What stayed
-  Instants, durations, counts, offsets, queue numbers, releases, languages, names of strategies that are RocketMQ's,
-  and names that are RocketMQ's own: %RETRY%, %DLQ%, TBW102 and such.
-
-Inputs
-{inputs}
-
-Claims
-{claims}
-"""
 
 
 class NotIntoTheLakeError(ExpectedError):

@@ -1,7 +1,7 @@
 """Answers about a lake without a JVM: delta-rs tells of its files, Arrow reads them, DuckDB answers.
 
 Tables reach DuckDB as Arrow datasets, of which it asks for the columns and the files that a query needs. No extension
-is loaded or fetched. What hindsight's queries call as Spark does is a macro here.
+is loaded or fetched. What hindsight's queries call as Spark does is a macro of ``queries/as_spark.sql``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 from typing_extensions import override
 
-from hindsight.jobs.engines.asker import Asker, BadQueryError, no_column, no_table, only_read
+from hindsight.jobs.engines.asker import Asker, BadQueryError, no_column, no_table, only_read, query
 from hindsight.jobs.engines.data_files import scanned
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.sql_views import views
@@ -26,28 +26,6 @@ from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.jobs.running.scratch_folder import own_scratch
 from hindsight.schemas import TABLES, Table
 
-# Spark's names for what DuckDB calls otherwise, or means otherwise: its own max_by passes over nulls.
-_MACROS = {
-    "array_join(items, between)": "array_to_string(items, between)",
-    "collect_list(item)": "COALESCE(list(item) FILTER (WHERE item IS NOT NULL), [])",
-    "collect_set(item)": "COALESCE(list(DISTINCT item) FILTER (WHERE item IS NOT NULL), [])",
-    "count_if(condition)": "COUNT(*) FILTER (WHERE condition)",
-    "explode(items)": "unnest(items)",
-    "max_by(item, place)": "arg_max_null(item, place)",
-    "min_by(item, place)": "arg_min_null(item, place)",
-    "sequence(first, last)": "generate_series(first, last)",
-    "size(items)": "len(items)",
-    "slice(items, first, many)": "items[first : first + many - 1]",
-    "try_element_at(items, place)": "list_extract(items, place)",
-    "unix_millis(instant)": "epoch_us(instant) // 1000",
-}
-_SETTINGS = {
-    "TimeZone": "UTC",
-    "default_null_order": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",  # as Spark's
-    "enable_progress_bar": False,  # to stdout, where rows belong, unless a script's file runs
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-}
 _DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?\"?(\w+)\"?\s*;?\s*", re.IGNORECASE)
 # A text of SQL, or a table with a version.
 _AS_OF = re.compile(r"'[^']*'|\b(\w+)\s+(?:VERSION\s+AS\s+OF\s+(\d+)|TIMESTAMP\s+AS\s+OF\s+'([^']*)')", re.IGNORECASE)
@@ -65,10 +43,7 @@ class LocalAsker(Asker):
     def __init__(self, lake: LocalLake) -> None:
         self.lake = lake
         self._database = duckdb.connect(config={"temp_directory": f"{own_scratch()}/duckdb"})
-        for name, value in _SETTINGS.items():
-            self._database.execute(f"SET {name} = {value!r}")
-        for call, meaning in _MACROS.items():
-            self._database.execute(f"CREATE MACRO {call} AS {meaning}")
+        self._database.execute(query("queries", "as_spark", of="engines"))
         self._views = {view.name: view for view in views()}
         self._ready: set[str] = set()
 

@@ -7,9 +7,11 @@ series: it is never 0.
 from __future__ import annotations
 
 import socket
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, timedelta
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -45,58 +47,25 @@ class Metric(NamedTuple):
 
     labels: tuple[str, ...]
     help: str
-    joined: Callable[[Iterable[float]], float] | None = None
-    weight: Callable[[Labels, float], Any] = lambda labels, value: value
+    joined: Callable[[Iterable[float]], float] | None
+    weight: Callable[[Labels, float], Any]
 
 
 def _by_severity(labels: Labels, value: float) -> tuple[int, float]:
     return -SEVERITIES.index(labels[-1]), value
 
 
-METRICS = {
-    "hindsight_newest_record_timestamp_seconds": Metric(
-        ("cluster", "format"), "instant of the newest record that was taken in"
-    ),
-    "hindsight_judged_until_timestamp_seconds": Metric(
-        ("cluster", "side"), "last record of a replayed producer, last round of a judged consumer group"
-    ),
-    "hindsight_publication_timestamp_seconds": Metric(("hindsight_job",), "when the job last published dates"),
-    "hindsight_checks_passed": Metric(
-        ("hindsight_job",), "1: what the job last checked passed, and is committed whole; 0: it is not"
-    ),
-    "hindsight_producers": Metric(
-        ("cluster", "verdict"), "producer processes of the cluster's last date, by what could be said of them"
-    ),
-    "hindsight_broker_unavailable_producers": Metric(
-        ("cluster", "broker_name"), "replayed processes that treat the broker as not available at the last record", max
-    ),
-    "hindsight_broker_unavailable_seconds": Metric(
-        ("cluster", "broker_name"), "seconds of the last date, summed over processes that treated it so", sum
-    ),
-    "hindsight_producer_group_unavailable_brokers": Metric(
-        ("cluster", "producer_group"), "brokers that a replayed process treats as not available at the last record", max
-    ),
-    "hindsight_consumer_groups": Metric(
-        ("cluster", "verdict"), "consumer groups of the cluster's last date, by their last judged round"
-    ),
-    "hindsight_open_incidents": Metric(("cluster", "severity"), "incidents that are not resolved"),
-    "hindsight_consumer_group_open_incidents": Metric(
-        ("cluster", "consumer_group", "code", "severity"), "the same by each of their codes", sum, _by_severity
-    ),
-    "hindsight_server_open_incidents": Metric(
-        ("cluster", "server", "code", "severity"),
-        "open incidents of a broker or name server by their codes",
-        sum,
-        _by_severity,
-    ),
-    "hindsight_consumer_group_lag_seconds": Metric(
-        ("cluster", "consumer_group", "bound"), "how long the oldest message waited at the group's last round", max
-    ),
-    "hindsight_consumer_group_rebalances": Metric(
-        ("cluster", "consumer_group"), "rebalances of the cluster's last date", sum
-    ),
-    "hindsight_series_left_out": Metric(("metric",), "series that are joined as other"),
-}
+def _by_value(labels: Labels, value: float) -> float:
+    return value
+
+
+def _metric(labels: Sequence[str], help: str, joined: str = "") -> Metric:
+    weight = _by_severity if labels[-1] == "severity" else _by_value
+    return Metric(tuple(labels), help, {"max": max, "sum": sum}.get(joined), weight)
+
+
+_TOLD = files("hindsight.jobs").joinpath("metrics", "gauges.toml").read_text(encoding="utf-8")
+METRICS = {name: _metric(**told) for name, told in tomllib.loads(_TOLD).items()}
 
 
 def gauges(asker: Asker, settings: Metrics) -> Iterator[GaugeMetricFamily]:
@@ -202,7 +171,7 @@ def bounded(
     values: Mapping[Labels, float],
     most: int,
     joined: Callable[[Iterable[float]], float],
-    weight: Callable[[Labels, float], Any] = lambda labels, value: value,
+    weight: Callable[[Labels, float], Any] = _by_value,
 ) -> Bounded:
     """At most ``most`` series by name; what is left is joined as ``OTHER``, by cluster and further labels.
 
