@@ -11,8 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,96 +46,28 @@ class By:
 # number of its one shape. A tuple: what stands at each place; behind these, numbers alone. A dict: values by the
 # product's own words. ``By``: values by names.
 Shape = str | None | list[Any] | tuple[Any, ...] | dict[str, Any] | By
-
-
-def _all_as(names: str, shape: Shape) -> dict[str, Shape]:
-    return dict.fromkeys(names.split(), shape)
-
-
 _SENTENCE = "sentence"  # a text for people: it is left out
-_QUEUE = ("topic", "broker", None)
-_SUBJECT = ("word", "topic", "broker", None, "client", "told")
-_CAUSE = ("word", "told")
-_DISTURBANCE = ("word", None, "told", "topic")
-_LEDGER = {"holders": [(*_QUEUE, By("client"))], "given": [(*_QUEUE, "client")]}
-_OWNERS = By("topic", [(*_QUEUE, "client")])
-_MEMORY = {
-    **_all_as("rounds_read read_at last_at progress_at ordered peopled_at diverged empty_since lost_at", None),
-    "members": ["client"],
-    **_all_as("starts silent unheard relived newcomers by_hand", By("client")),
-    "twice": [("client", "broker", "address", None)],
-    "subscriptions": By("client", [("topic", "word", "expression", ["tag"])]),
-    "routes": By("topic", [("broker", None)]),
-    "disturbances": [_DISTURBANCE],
-    "last_disturbance": _DISTURBANCE,
-    **_all_as("standing ownerless slow new_queues offsets", [_QUEUE]),
-    "shown": [(*_QUEUE, "client", None)],
-    "held": [(*_QUEUE, "client", "client", None)],
-    "unlocked": [("client", *_QUEUE, None)],
-    "missing": By("told"),
-    "remade": By("topic"),
-    "absence": _all_as("members came_back", By("client")),
-}
-_TRACK = {
-    **_all_as("code severity trust state", "word"),
-    "kind": "told",
-    "sentence": _SENTENCE,
-    "causes": [_CAUSE],
-    "incident": _CAUSE,
-    **_all_as("since first_seen_at last_true_at rounds_true rounds_past_grace rounds_informative", None),
-    **_all_as("false_rounds false_since lag_at_open lag_now offset_at_first accrued", None),
-}
-_INCIDENT = {
-    "incident_id": "incident",
-    "cause": _CAUSE,
-    **_all_as("severity trust state", "word"),
-    "also": ["word"],
-    "attached": [(_SUBJECT, "word", "told", "word", "word")],
-    **_all_as("cause_sentence worst_sentence", _SENTENCE),
-    "disturbance": _DISTURBANCE,
-    **_all_as("first_seen_at opened_at last_seen_at resolved_at ordered reopened changes", None),
-    **_all_as("rounds_true rounds_informative lag_at_open lag_now accrued", None),
-}
-_GROUP_STATE = {
-    "memory": _MEMORY,
-    "ledger": {
-        "tracks": [(_SUBJECT, _TRACK)],
-        "incidents": [_INCIDENT],
-        "openings": [("word", "told", "day", None)],
-    },
-    # Of servers.
-    "sweeps": None,
-    "failing": [("told", "word", None)],
-    "routed": By("broker"),
-    "troubles": [("word", "told", "incident", None, None, None, ["group"])],
-    "churn": {"owners": _OWNERS, "expected": _OWNERS, "members": ["client"], "changed_at": None},
-    "inference": {"surviving": By("topic", ["inferred"]), "rounds": By("topic")},
-}
-_OF_ROUNDS = {
-    "ledger": _LEDGER,
-    **_all_as("members answering", ["client"]),
-    **_all_as("seen started", By("client")),
-    "routes": By("topic", "line"),
-    "last_at": None,
-}
-_REBALANCE_STATE = {
-    "logged": {
-        "ledger": _LEDGER,
-        "shared": [("client", "topic")],
-        **_all_as("last counted", By("client")),
-        "folders": By("log", ["client"]),
-        "orders": None,
-    },
-    "rounds": By("collector", _OF_ROUNDS),
-    "signs": [(None, "word", "told")],
-    "created": By("client"),
-    "addresses": By("address", "client"),
-}
-# A state of several dates, as JSON: its texts are told by their places in it.
-_STATES: Mapping[tuple[str, str], Shape] = {
-    ("group_drift_state", "state"): _GROUP_STATE,
-    ("rebalance_state", "state"): _REBALANCE_STATE,
-}
+
+
+def _shape(told: Any) -> Shape:
+    """A shape as ``state_shapes.json`` tells it: ``names`` of a kind with what stands ``of`` each; words in one key."""
+    match told:
+        case {"names": kind, **of}:
+            return By(kind, _shape(of.get("of")))
+        case dict():
+            return {word: _shape(of) for words, of in told.items() for word in words.split()}
+        case [one]:
+            return [_shape(one)]
+        case list():
+            return tuple(map(_shape, told))
+    return cast("Shape", told)
+
+
+@cache
+def _states() -> Mapping[str, Shape]:
+    """The shapes of states of several dates, by table and column: JSON, whose texts are told by their places in it."""
+    text = files("hindsight.jobs").joinpath("bundling", "state_shapes.json").read_text(encoding="utf-8")
+    return {column: _shape(told) for column, told in json.loads(text).items()}
 
 
 def _state(text: str, shape: Shape, put: Put) -> str:
@@ -225,8 +159,8 @@ def compared_columns(table: Table) -> list[str]:
 
 
 def _put(table: Table, column: str, text: str, put: Callable[[str, str], str]) -> str | None:
-    if (table.name, column) in _STATES:
-        return _state(text, _STATES[table.name, column], put)
+    if (shape := _states().get(f"{table.name}.{column}")) is not None:
+        return _state(text, shape, put)
     kind = _KINDS.get(column)
     return put(kind, text) if kind else None
 
