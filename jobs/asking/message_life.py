@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from hindsight.jobs.engines.asker import Asker, Record, records
-from hindsight.jobs.explaining.explanation import at_instant, on_date, same
+from hindsight.jobs.explaining.explanation import answer, at_instant, on_date, same
 from hindsight.udfs.telling.message_verdicts import (
     MOST_RETRIES,
     READ,
@@ -99,17 +99,15 @@ def _found(asker: Asker, name: str, *, by_key: bool) -> list[tuple[str, str, str
 
 def _likely_first(asker: Asker, msg_id: str) -> list[list[date]]:
     """The dates of the lake on which an id may have been made, and the others."""
-    dates = [row["event_date"] for row in records(asker, _DATES)]
+    dates = [row["event_date"] for row in _answer(asker, "dates", {})]
     likely = [day for day in dates if may_be_of(day, days_of(msg_id))]
     return [likely, [day for day in dates if day not in likely]]
 
 
 def _found_among(asker: Asker, name: str, near: list[date]) -> list[tuple[str, str, str]]:
     text, later = asker.literal(name), _among(near + _days_after(near))
-    own = f"{_alone_or_in_batch(text)} AND {_among(near)}"
-    query = f"SELECT DISTINCT cluster, msg_id, batch_msg_ids FROM send_attempt WHERE {own} LIMIT {MOST_MESSAGES}"
     found = []
-    for row in records(asker, query):
+    for row in _answer(asker, "sent", {"msg_id": name}, near=_among(near), most=MOST_MESSAGES):
         batch = row["batch_msg_ids"] or [name]
         one_by_one = [name] if name in batch else batch[:MOST_MESSAGES]  # a batch by its own id: each of its messages
         found += [(row["cluster"], each, "message id" if each == name else "batch") for each in one_by_one]
@@ -120,9 +118,6 @@ def _found_among(asker: Asker, name: str, near: list[date]) -> list[tuple[str, s
     return [(cluster, name, "message id in a log") for cluster, _, _ in printed]
 
 
-_DATES = """SELECT DISTINCT event_date FROM send_attempt
-UNION SELECT DISTINCT event_date FROM message_trace
-UNION SELECT DISTINCT event_date FROM client_event WHERE kind = 'send_returned' ORDER BY event_date"""
 _PRINTED = "kind = 'send_returned'"  # of what applications printed into their logs
 
 
@@ -136,8 +131,13 @@ def _among(days: Iterable[date]) -> str:
 
 
 def _ids(asker: Asker, table: str, where: str, how: str) -> list[tuple[str, str, str]]:
-    query = f"SELECT DISTINCT cluster, msg_id FROM {table} WHERE {where} ORDER BY ALL LIMIT {MOST_MESSAGES}"
-    return [(row["cluster"], row["msg_id"], how) for row in records(asker, query)]
+    found = _answer(asker, "ids", {}, table=table, where=where, most=MOST_MESSAGES)
+    return [(row["cluster"], row["msg_id"], how) for row in found]
+
+
+def _answer(asker: Asker, name: str, row: Record, **more: object) -> list[Record]:
+    """The answer to one of ``queries/message.sql``."""
+    return answer(asker, "message", name, row, **{"most": _MOST, **more})
 
 
 def _alone_or_in_batch(text: str) -> str:
@@ -153,31 +153,13 @@ def _message(asker: Asker, cluster: str, msg_id: str, how: str, days: int) -> Me
 
 def _message_among(asker: Asker, cluster: str, msg_id: str, how: str, days: int, near: list[date]) -> Message:
     own = {"cluster": cluster, "msg_id": msg_id}
-    text = asker.literal(msg_id)
-    attempts = records(
-        asker,
-        f"""SELECT * FROM send_attempt WHERE {same(asker, own, "cluster")} AND {_among(near)}
-        AND {_alone_or_in_batch(text)} ORDER BY begin_at, attempt LIMIT {_MOST}""",
-    )
+    attempts = _answer(asker, "attempts", own, near=_among(near))
     since = min((row["begin_at"] for row in attempts), default=None)
     until = f"AND {_between('event_date', since, days)}" if since else ""
     named = ", ".join(asker.literal(one) for one in sorted({msg_id, *_batches(attempts)}))
-    deliveries = records(
-        asker,
-        f"""SELECT * FROM message_consumption WHERE {same(asker, own, "cluster")} AND msg_id IN ({named}) {until}
-        ORDER BY began_at LIMIT {_MOST}""",
-    )
-    ends = records(
-        asker,
-        f"""SELECT traced_at, transaction_state, from_transaction_check FROM message_trace
-        WHERE {same(asker, own, "cluster", "msg_id")} AND kind = 'end_transaction' {until}
-        ORDER BY traced_at LIMIT {_MOST}""",
-    )
-    printed = records(
-        asker,
-        f"""SELECT * FROM client_event WHERE {_PRINTED} AND {same(asker, own, "cluster")} AND {_alone_or_in_batch(text)}
-        AND {_among(sorted({*near, *_days_after(near)}))} ORDER BY logged_at LIMIT {_MOST}""",
-    )
+    deliveries = _answer(asker, "deliveries", own, named=named, until=until)
+    ends = _answer(asker, "ends", own, until=until)
+    printed = _answer(asker, "printed", own, near=_among(sorted({*near, *_days_after(near)})))
     message = Message(cluster, msg_id, how, attempts, deliveries, ends, printed)
     state = ends[-1]["transaction_state"] if ends else None
     answered = _place_answered(message)
@@ -267,19 +249,7 @@ def _groups(asker: Asker, message: Message, days: int) -> list[str]:
     if topic and since:
         own = {"cluster": message.cluster, "topic": topic}
         dated = _between("event_date", since, days)
-        found |= {
-            row["consumer_group"]
-            for row in records(
-                asker,
-                f"""SELECT consumer_group FROM queue_progress WHERE {same(asker, own, "cluster", "topic")} AND {dated}
-                UNION SELECT consumer_group FROM queue_ownership WHERE {same(asker, own, "cluster", "topic")}
-                AND {dated}
-                UNION SELECT consumer_group FROM (
-                  SELECT consumer_group, EXPLODE(subscriptions) AS one FROM consumer_recording
-                  WHERE {same(asker, own, "cluster")} AND {dated}
-                ) WHERE one.topic = {asker.literal(topic)}""",
-            )
-        }
+        found |= {row["consumer_group"] for row in _answer(asker, "groups", own, dated=dated)}
     return sorted(found)
 
 
@@ -392,12 +362,7 @@ class _Known:
             return []
         own = {"cluster": self.cluster, "consumer_group": self.group}
         begin, until = at_instant(self.since - _AROUND), on_date(self.since + timedelta(days=self.days + 1))
-        return records(
-            self.asker,
-            f"""SELECT kind, client_id, told_at, shut_down, message_model, consume_orderly, max_reconsume_times,
-            subscriptions FROM consumer_recording WHERE {same(self.asker, own, *own)} AND event_date <= {until}
-            AND (kind <> 'alive' OR told_at >= {begin}) ORDER BY client_id, told_at, kind DESC""",
-        )
+        return _answer(self.asker, "recordings", own, begin=begin, until=until)
 
     def subscriptions(self, topic: str | None, started: list[Record], until: datetime | None) -> Iterator[Subscription]:
         """What members subscribed to until the group's offset passed it, by the collector and their recorders."""
@@ -433,11 +398,8 @@ class _Known:
         own: dict[str, Any] = {"cluster": self.cluster, "client_group": self.group, "stored_topic": place.topic}
         own |= {"broker_name": place.broker, "queue_id": place.queue}
         dated = _between("event_date", self.since or began, self.days)
-        (row,) = records(
-            self.asker,
-            f"""SELECT COUNT(*) AS n FROM message_trace WHERE {same(self.asker, own, *own)} AND {dated}
-            AND queue_offset > {place.offset} AND traced_at < {at_instant(began)}""",
-        )
+        more = {"dated": dated, "offset": place.offset, "began": at_instant(began)}
+        (row,) = _answer(self.asker, "overtaken", own, **more)
         return int(row["n"])
 
     def jumps(self, place: Place | None) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hindsight.jobs.asking.message_life import FAILED, Message, printed_offset, topic_of, why_no_place
-from hindsight.jobs.engines.asker import Asker, Record, records
-from hindsight.jobs.explaining.explanation import at_instant, same, shown
+from hindsight.jobs.engines.asker import Asker, Record
+from hindsight.jobs.explaining.explanation import answer, shown
 from hindsight.jobs.running.terminal import legible
 from hindsight.udfs.telling.message_verdicts import SIGN, Life, moved, passed
 
@@ -62,23 +62,10 @@ def _told_sends(message: Message, asker: Asker) -> Iterator[str]:
 
 def _choices(asker: Asker, attempt: Record) -> Iterator[str]:
     """Why the broker was taken, and which ones were left out."""
-    own = same(asker, attempt, "cluster", "event_date", "producer_group", "client_id")
-    verdict = records(
-        asker,
-        f"""SELECT verdict, rule, reason FROM send_verdict WHERE {own}
-        AND {same(asker, attempt, "msg_id", "begin_at", "broker_name")} LIMIT 1""",
-    )
-    for row in verdict:
+    for row in answer(asker, "message", "choice", attempt):
         told = [f"by the rule {row['rule']}" if row["rule"] else "", row["reason"] or ""]
         yield f"choice {row['verdict']}: {', '.join(filter(None, told))}"
-    at = at_instant(attempt["begin_at"])
-    held = records(
-        asker,
-        f"""SELECT broker_name, state, window_start, window_end, trigger_kind, trigger_latency_ms, certainty
-        FROM broker_availability_window WHERE {own} AND window_start <= {at}
-        AND (window_end > {at} OR window_end IS NULL) ORDER BY broker_name LIMIT {_MOST}""",
-    )
-    for row in held:
+    for row in answer(asker, "message", "held", attempt, most=_MOST):
         until = "without end" if row["window_end"] is None else f"until {shown(row['window_end'])}"
         why = f"{row['trigger_kind']} after {row['trigger_latency_ms']} ms at {shown(row['window_start'])}"
         yield f"{legible(row['broker_name'])} was {row['state']} {until}: {why} ({row['certainty']})"

@@ -25,36 +25,14 @@ from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import LakeThere
 from hindsight.jobs.engines.asker import Asker, records
 from hindsight.jobs.explaining.explain_row import explain
+from hindsight.jobs.explaining.explanation import blocks
 from hindsight.jobs.running.places import absolute
 from hindsight.jobs.running.terminal import columns, laid_out, legible, widths_of, write
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-_INCIDENTS = (
-    "SELECT severity, {who}, root_cause, strftime(opened_at, '%m-%d %H:%M:%S') AS since, sentence, incident_id "
-    "FROM open_incidents WHERE consumer_group {of} ''"
-)
-# Of the whole view is asked only what may be of the last minutes: its readings are compared within a date.
 _LAST_DATE = "SELECT MAX(event_date) AS last FROM queue_progress"
-_SINCE = (
-    "event_date >= {since} AND captured_at >= "
-    "(SELECT MAX(captured_at) - INTERVAL 5 MINUTES FROM queue_progress WHERE event_date >= {since})"
-)
-PANELS = {
-    "Incidents of groups": _INCIDENTS.format(who='consumer_group AS "group"', of="<>"),
-    "Servers": _INCIDENTS.format(who="cause_key AS server", of="="),
-    "Groups by lag": (
-        'SELECT cluster, consumer_group AS "group", topic, CAST(MAX(messages_behind) AS BIGINT) AS messages, '
-        "CAST(MAX(seconds_at_least) AS BIGINT) AS seconds, strftime(MAX(captured_at), '%m-%d %H:%M:%S') AS read "
-        f"FROM consume_delay WHERE {_SINCE} GROUP BY cluster, consumer_group, topic "
-        "ORDER BY messages DESC NULLS LAST, cluster, consumer_group, topic"
-    ),
-    "Isolations that last": (
-        'SELECT broker_name AS broker, producer_group AS "group", client_id, '
-        "strftime(window_start, '%m-%d %H:%M:%S') "
-        "AS since, state, certainty FROM broker_isolation WHERE end_reason = 'open' ORDER BY window_start DESC"
-    ),
-}
+PANELS = {title: text for _, title, _, text in blocks("queries", "top", of="commands")}
 _COLOURS = {"CRITICAL": "bold red", "HIGH": "red", "MEDIUM": "yellow", "LOW": "cyan"}
 _KEYS = "1-4 or Tab: panel   j k or arrows: row   Enter: open   /: filter   Esc: back   q: end"
 _KEY = re.compile(r"\x1b\[[A-Z]|.", re.DOTALL)

@@ -66,7 +66,17 @@ def section(asker: Asker, name: str, row: Record, **more: object) -> Section:
     row, or its UTC date, also moved, as ``at[a-30s]`` or ``on[a+1d]``; ``text[a]``: a text of it; and ``more``.
     """
     title, words, text = _sections()[name]
-    fills = {
+    fills = _fills(asker, row, more)
+    return Section(title, words.format(**fills), records(asker, text.format(**fills)))
+
+
+def answer(asker: Asker, file: str, name: str, row: Record, **more: object) -> list[Record]:
+    """The rows of a query of ``asking/queries``, by its file and name, in which braces stand for the same."""
+    return records(asker, _queries(file)[name].format(**_fills(asker, row, more)))
+
+
+def _fills(asker: Asker, row: Record, more: dict[str, object]) -> dict[str, object]:
+    return {
         "same": Filled(lambda names: same(asker, row, *names.split())),
         "and_same": Filled(lambda names: _and_same(asker, row, names.split())),
         "at": Filled(lambda place: at_instant(_moved(row, place))),
@@ -76,7 +86,11 @@ def section(asker: Asker, name: str, row: Record, **more: object) -> Section:
         "replayed": _REPLAYED,
         **more,
     }
-    return Section(title, words.format(**fills), records(asker, text.format(**fills)))
+
+
+@cache
+def _queries(file: str) -> dict[str, str]:
+    return {name: text for name, _, _, text in blocks("queries", file, of="asking")}
 
 
 @cache
