@@ -128,7 +128,7 @@ def test_folders_import_as_the_page_says():
         other = {name: MODULES[name] for name in named if name in MODULES and MODULES[name] != path}
         return [name for name, file in other.items() if rank_of(file) < rank_of(path)]
 
-    starting = [*(f"jobs/{job}.py" for job in JOBS), "jobs/scenarios/other_release.py"]  # the last: of another release
+    starting = [*(f"jobs/{job}.py" for job in JOBS), "jobs/scenarios/other_lakes.py"]  # the last: of another release
     assert wrong(MODULES.values(), above) == {job: ["hindsight.jobs.command_line"] for job in starting}
 
 
@@ -167,7 +167,7 @@ def test_imports_make_no_circle():
 def test_names_as_strings_make_no_circle_and_the_command_line_is_named_where_it_is_started():
     """By a job's file that spark-submit starts, and as another release, in a process of its own."""
     starting = {name for name in modules(ROOT) if COMMAND_LINE in named(ROOT, name)}
-    assert starting == {*(f"hindsight.jobs.{job}" for job in JOBS), "hindsight.jobs.scenarios.other_release"}
+    assert starting == {*(f"hindsight.jobs.{job}" for job in JOBS), "hindsight.jobs.scenarios.other_lakes"}
     assert circle(ROOT) == []
 
 

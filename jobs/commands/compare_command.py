@@ -29,8 +29,7 @@ from hindsight.jobs.running.run_context import DateRange, RunContext
 from hindsight.jobs.running.scratch_folder import ScratchFolder
 from hindsight.jobs.scenarios.derived_again import derive_again, opened_scenario
 from hindsight.jobs.scenarios.difference_causes import Causes, Side, derived_side, published_side
-from hindsight.jobs.scenarios.lake_version import LakeAsOf, lake_version
-from hindsight.jobs.scenarios.other_release import command_of, derived_by
+from hindsight.jobs.scenarios.other_lakes import LakeAsOf, command_of, derived_by, lake_version
 from hindsight.jobs.scenarios.table_differences import (
     DERIVED,
     Answer,
