@@ -59,9 +59,12 @@ def _by_value(labels: Labels, value: float) -> float:
     return value
 
 
+_JOINED: Mapping[str, Callable[[Iterable[float]], float]] = {"max": max, "sum": sum}
+
+
 def _metric(labels: Sequence[str], help: str, joined: str = "") -> Metric:
     weight = _by_severity if labels[-1] == "severity" else _by_value
-    return Metric(tuple(labels), help, {"max": max, "sum": sum}.get(joined), weight)
+    return Metric(tuple(labels), help, _JOINED.get(joined), weight)
 
 
 _TOLD = files("hindsight.jobs").joinpath("metrics", "gauges.toml").read_text(encoding="utf-8")
