@@ -160,8 +160,7 @@ def _cut(
 
 def _files(stretch: Stretch[Any], table: Table, days: Collection[date], by: Cutting) -> Collection[DataFile]:
     """The files of dates; where all that is needed of them is later than an instant, only those with such rows."""
-    since, lake = needed_since(table, by), stretch.lake
-    found: Collection[DataFile] = lake.files(table, days) if since is None else lake.files_since(table, days, *since)
+    found: Collection[DataFile] = stretch.lake.files(table, days, needed_since(table, by))
     return found
 
 

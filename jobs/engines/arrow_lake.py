@@ -132,11 +132,13 @@ class ArrowLake(Protocol):
         pieces = (chosen(self.folder(table).read(file, both), where).select(list(columns)) for file in files)
         return pa.concat_tables([no_rows(table, columns), *pieces])
 
-    def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
-        """The files of the latest version that hold rows of these dates; None: all."""
+    def files(
+        self, table: Table, dates: Collection[date] | None = None, since: tuple[str, datetime] | None = None
+    ) -> list[DataFile]:
+        """The files of the latest version that hold rows of these dates; None: all.
 
-    def files_since(self, table: Table, dates: Collection[date] | None, column: str, since: datetime) -> list[DataFile]:
-        """Of these the ones that may hold a row whose ``column`` is not earlier than the instant."""
+        ``since``: a column and an instant; those that may hold a row in which it is not earlier.
+        """
 
     def append(self, table: Table, rows: Any) -> None:
         """Add rows; files that were staged before are named in the same commit."""
@@ -224,7 +226,7 @@ class ArrowLake(Protocol):
         found: dict[DataFile, list[Where]] = defaultdict(list)
         for where in conditions:
             days, since = where.days(), next(iter(where.since.items()), None)
-            for file in self.files(table, days) if since is None else self.files_since(table, days, *since):
+            for file in self.files(table, days, since):
                 found[file].append(where)
         return found
 

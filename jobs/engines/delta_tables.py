@@ -155,13 +155,14 @@ class Lake(ArrowLake):
         return is_little
 
     @override
-    def files(self, table: Table, dates: Collection[date] | None = None) -> list[DataFile]:
-        return [known.file for known in self._files(table, dates)]
-
-    @override
-    def files_since(self, table: Table, dates: Collection[date] | None, column: str, since: datetime) -> list[DataFile]:
-        earliest = since - timedelta(milliseconds=1)  # a bound may be short by less than that, and may be missing
-        most = ((known.file, known.most.get(column)) for known in self._files(table, dates))
+    def files(
+        self, table: Table, dates: Collection[date] | None = None, since: tuple[str, datetime] | None = None
+    ) -> list[DataFile]:
+        found = self._files(table, dates)
+        if since is None:
+            return [known.file for known in found]
+        earliest = since[1] - timedelta(milliseconds=1)  # a bound may be short by less than that, and may be missing
+        most = ((known.file, known.most.get(since[0])) for known in found)
         return [file for file, last in most if last is None or datetime.fromisoformat(last) >= earliest]
 
     def _files(self, table: Table, dates: Collection[date] | None) -> list[_KnownFile]:

@@ -163,26 +163,17 @@ class LocalLake(ArrowLake):
 
     @override
     def files(
-        self, table: Table, dates: Collection[date] | None = None, *, as_of: int | datetime | None = None
+        self,
+        table: Table,
+        dates: Collection[date] | None = None,
+        since: tuple[str, datetime] | None = None,
+        *,
+        as_of: int | datetime | None = None,
     ) -> list[DataFile]:
-        """The files of a version (None: the latest) that hold rows of these dates; None: all.
+        """As every lake, of a version (None: the latest).
 
         Raises: WrongSchemaError: the table is of no earlier contract either.
         """
-        return self._files(table, dates, as_of=as_of)
-
-    @override
-    def files_since(self, table: Table, dates: Collection[date] | None, column: str, since: datetime) -> list[DataFile]:
-        return self._files(table, dates, since=(column, since))
-
-    def _files(
-        self,
-        table: Table,
-        dates: Collection[date] | None,
-        *,
-        as_of: int | datetime | None = None,
-        since: tuple[str, datetime] | None = None,
-    ) -> list[DataFile]:
         if not self.exists(table):
             return []
         stored = self.opened(table, as_of=as_of) if as_of is not None else self._shown(table)

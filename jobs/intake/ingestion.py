@@ -322,9 +322,8 @@ def _stored_files(lake: ArrowLake, read: LandingRead) -> list[TableFile]:
     """The files that may hold a row with the key of one that was read."""
 
     def near(table: Table) -> list[DataFile]:
-        if table in read.first and table.date_of in table.key:
-            return lake.files_since(table, read.dates[table], table.date_of, read.first[table])
-        return lake.files(table, read.dates[table])
+        is_bounded = table in read.first and table.date_of in table.key
+        return lake.files(table, read.dates[table], (table.date_of, read.first[table]) if is_bounded else None)
 
     folders = [(TableFolder(lake.root, table), near(table)) for table in read.rows]
     files = [(folder, file) for folder, own in folders for file in own]

@@ -338,7 +338,7 @@ class RoundSettling:
         """The files of dates; of those of an instant and later ones."""
         found = []
         for t in tables:
-            files = self._lake.files(t, days) if since is None else self._lake.files_since(t, days, t.date_of, since)
+            files = self._lake.files(t, days, None if since is None else (t.date_of, since))
             found += [(TableFolder(self._lake.root, t), file) for file in files]
         return [TableFile(number, *one) for number, one in enumerate(found)]
 

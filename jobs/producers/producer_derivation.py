@@ -167,7 +167,7 @@ def fold(
     addresses = _addresses(clusters, dates, files, going)
     begun_since = _begun_since(addresses, going)
     if begun_since is not None:
-        files = lake.files_since(schemas.SEND_ATTEMPT, days, "begin_at", begun_since)
+        files = lake.files(schemas.SEND_ATTEMPT, days, ("begin_at", begun_since))
     cut_files = _tasks(stretch, files, addresses, runner, going, begun_since)
     is_plain = not any(task.finds_brokers or task.nearest for task in cut_files)
     if going.starts and not is_plain:

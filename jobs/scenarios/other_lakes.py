@@ -15,9 +15,9 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +71,10 @@ class LakeAsOf(LocalLake):
         with _reached(self.path(table)):
             return super().opened(table, as_of=self._versions[table.name] if as_of is None else as_of)
 
-    def files(
-        self, table: Table, dates: Collection[date] | None = None, *, as_of: int | datetime | None = None
-    ) -> list[DataFile]:
+    def files(self, table: Table, *asked: Any, **named: Any) -> list[DataFile]:
         """The files of that version."""
         with _reached(self.path(table)):
-            return super().files(table, dates, as_of=as_of)
+            return super().files(table, *asked, **named)
 
     def rows(self, table: Table, columns: Sequence[str] = (), where: Where = EVERY_ROW) -> pa.Table:
         """Rows of that version; of ``publication`` the rows up to then."""

@@ -58,8 +58,8 @@ def test_the_same_writes_leave_the_same_rows(spark, before, after, data):
             seen.append(as_text(lake.rows(TOPIC_ROUTE)))
             lake.delete(TOPIC_ROUTE, gone)
             seen.append(as_text(lake.rows(TOPIC_ROUTE)))
-            files = lake.files_since(TOPIC_ROUTE, DAYS[:1], "captured_at", since)
-            others = LocalLake(root, retention_days=7).files_since(TOPIC_ROUTE, DAYS[:1], "captured_at", since)
+            files = lake.files(TOPIC_ROUTE, DAYS[:1], ("captured_at", since))
+            others = LocalLake(root, retention_days=7).files(TOPIC_ROUTE, DAYS[:1], ("captured_at", since))
             assert sorted(files) == sorted(others)
             found.append(seen)
     assert found[0] == found[1]
