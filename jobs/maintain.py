@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,14 +12,16 @@ from hindsight.conf.settings import Settings
 from hindsight.jobs.command_line import main
 from hindsight.jobs.engines.arrow_lake import ArrowLake, Footprint
 from hindsight.jobs.engines.asker import Record
-from hindsight.jobs.publishing.publication_record import renew
-from hindsight.jobs.publishing.upkeep_of_runs import clear_away
+from hindsight.jobs.engines.lake_rows import Where
+from hindsight.jobs.publishing import publication_record, quality_gate
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.schemas import PUBLICATION, TABLES, Table
+from hindsight.schemas import PUBLICATION, QUALITY_RESULT, QUARANTINE, TABLES, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_NOTE = "upkeep"
+_TABLES_A_RUN = 2
 _HEADER = ("table", "rows", "files", "bytes", "bytes with history", "time travel reaches")
 
 
@@ -48,7 +52,7 @@ def run_on(lake: ArrowLake, settings: Settings, context: RunContext) -> list[Mai
     with lake.silenced():
         found = lake.together(partial(_maintained, lake, table, settings, context) for table in there)
     if lake.exists(PUBLICATION):
-        renew(lake, context.run_id)
+        publication_record.renew(lake, context.run_id)
     for table in TABLES.values():
         lake.drop_old_candidates(table)
     return found
@@ -59,6 +63,38 @@ def _maintained(lake: ArrowLake, table: Table, settings: Settings, context: RunC
     lake.compact(table)
     clear_away(lake, table, settings, context.started_at)
     return Maintained(table.name, before, lake.footprint(table))
+
+
+def keep_up(lake: ArrowLake, settings: Settings, context: RunContext) -> None:
+    """Clear away what has expired of a few tables that were not looked at on this date. All rows that count stay.
+
+    So no run pays for all, and nothing beside the runs is to be scheduled.
+    """
+    today = context.started_at.date().isoformat()
+    there = [table for table in TABLES.values() if lake.exists(table)]
+    noted = lake.noted(_NOTE)
+    # A table that is new, as all of a new lake, has nothing that is old.
+    seen = {table.name: today for table in there} | json.loads(noted or "{}")
+    due = [table for table in there if seen[table.name] != today][:_TABLES_A_RUN]
+    with lake.silenced():
+        for table in due:
+            clear_away(lake, table, settings, context.started_at)
+    text = json.dumps(seen | dict.fromkeys((table.name for table in due), today), sort_keys=True)
+    if text != noted:
+        lake.note(_NOTE, text)
+
+
+def clear_away(lake: ArrowLake, table: Table, settings: Settings, now: datetime) -> None:
+    """Remove what has expired: refused lines; publications and checks of versions that nobody can ask for any more, and
+    the files of these."""
+    expired = now - timedelta(days=settings.delta.retention_days)
+    if table is QUARANTINE:
+        lake.delete(table, Where(before={"ingested_at": now - timedelta(days=settings.quarantine.keep_days)}))
+    elif table is PUBLICATION:
+        publication_record.forget(lake, expired)
+    elif table is QUALITY_RESULT:
+        quality_gate.forget(lake, expired)
+    lake.vacuum(table)
 
 
 def told(found: list[Maintained]) -> Iterator[str]:

@@ -53,8 +53,8 @@ def job_of(name: str) -> Job:
 def run(opened: Opened, settings: Settings) -> tuple[list[Step], Asker]:
     """Run every job; what each of them did, and what answers questions about it. A rerun changes nothing."""
     from hindsight.jobs.asking.asking import asker_on
-    from hindsight.jobs.publishing.state_before import keep_state, show_new_state
-    from hindsight.jobs.publishing.upkeep_of_runs import keep_up
+    from hindsight.jobs.maintain import keep_up
+    from hindsight.jobs.publishing.publication_record import keep_state, show_new_state
 
     keep_state(opened.lake)
     done = [run_job(job, opened, settings) for job in JOBS]

@@ -33,7 +33,7 @@ def asked(
     else:
         from hindsight.jobs.engines.local_asker import LocalAsker
         from hindsight.jobs.engines.local_lake import LocalLake
-        from hindsight.jobs.publishing.state_before import show_one_state
+        from hindsight.jobs.publishing.publication_record import show_one_state
 
         lake = LocalLake(lake_root, retention_days=settings.delta.retention_days if settings else 0)
         if since := show_one_state(lake):

@@ -24,7 +24,7 @@ from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.sql_views import views
 from hindsight.jobs.lake.lake_place import NoLocalEngineError
-from hindsight.jobs.publishing.state_before import show_one_state
+from hindsight.jobs.publishing.publication_record import show_one_state
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange
 from hindsight.schemas import TABLES
 

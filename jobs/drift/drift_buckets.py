@@ -31,8 +31,7 @@ from hindsight.jobs.drift.drift_tables import OF_KIND, expected_rows, group_roun
 from hindsight.jobs.drift.group_split import HOUR_US
 from hindsight.jobs.drift.kept_groups import NO_CUTS, CutRows, Cuts, KeptSoFar, change_key
 from hindsight.jobs.engines.arrow_columns import Lineage
-from hindsight.jobs.engines.rare_collections import rare_collections
-from hindsight.jobs.engines.runner import Blob, Given
+from hindsight.jobs.engines.runner import Blob, Given, rare_collections
 from hindsight.jobs.lake.cluster_dates import DAY_MS, OPENING, Addresses, midnight_of
 from hindsight.schemas import Table
 from hindsight.udfs.consumer.broker_assignment import RequestModes

@@ -1,4 +1,9 @@
-"""What publications remember of each date, and which dates a run that was broken off had begun to commit."""
+"""What publications remember of each date, which commits were broken off, and the state before the run that is at work.
+
+A run changes input tables first, derived ones last. Whoever asks in between would see new rows beside what was derived
+without them. So a run notes the version of each table before it begins, and takes the note back when it has ended; one
+that was broken off leaves it, and the next run keeps it until all is whole again. Questions see that state meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +21,19 @@ from hindsight.jobs.engines.arrow_lake import OPTIMIZE, SET_PROPERTIES, ArrowLak
 from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.running.own_release import own_release
-from hindsight.schemas import PUBLICATION, SCHEMA_VERSION, TABLES
+from hindsight.schemas import (
+    INCIDENT_EVENT,
+    INGESTED_FILE,
+    PUBLICATION,
+    QUALITY_RESULT,
+    QUARANTINE,
+    SCHEMA_VERSION,
+    TABLES,
+)
 from hindsight.schemas.arrow_types import arrow_schema
+
+if TYPE_CHECKING:
+    from hindsight.jobs.engines.local_lake import LocalLake
 
 
 class Computed(NamedTuple):
@@ -32,6 +48,8 @@ class Computed(NamedTuple):
 
 _FINGERPRINTS = ("files", "opening", "closing")
 _ROWS_STAY = {OPTIMIZE, SET_PROPERTIES, "VACUUM START", "VACUUM END"}
+_STATE = "state_before"  # a note
+_OF_RUNS = (INGESTED_FILE, QUARANTINE, QUALITY_RESULT, PUBLICATION, INCIDENT_EVENT)
 _BROKEN_OFF = Computed("broken off", "broken off", "broken off", False)
 
 
@@ -166,3 +184,28 @@ def _of_date(at: ClusterDate, computed: Computed) -> dict[str, Any]:
 def _computed(of_date: dict[str, Any], number: int) -> Computed:
     files, opening, closing = (of_date[f"{name}_fingerprint"] for name in _FINGERPRINTS)
     return Computed(files, opening, closing, of_date["is_open"], number)
+
+
+def keep_state(lake: ArrowLake) -> None:
+    """Note what questions are to see from now on; what an earlier run has noted and not taken back stays.
+
+    Where nothing was ever published there is no such state. What tells of runs is always seen as it is.
+    """
+    if lake.noted(_STATE) is None and lake.exists(PUBLICATION):
+        versions = {table.name: lake.version(table) for table in TABLES.values() if table not in _OF_RUNS}
+        told = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": versions}
+        lake.note(_STATE, json.dumps(told, sort_keys=True))
+
+
+def show_new_state(lake: ArrowLake) -> None:
+    """From now on questions see what is there."""
+    lake.note(_STATE, None)
+
+
+def show_one_state(lake: LocalLake) -> str | None:
+    """Have what is asked next see the state before the run that is at work; since when it is (None: none is)."""
+    noted = lake.noted(_STATE)
+    state = json.loads(noted) if noted else {"versions": {}, "since": None}
+    lake.pin(state["versions"])
+    since: str | None = state["since"]
+    return since
