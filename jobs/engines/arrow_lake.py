@@ -273,13 +273,13 @@ class ArrowLake(Protocol):
     def of_dates(self, table: Table, stored: Collection[ClusterDate], computed: Collection[ClusterDate]) -> Any:
         """Stored rows of some dates and this run's candidates of others, as this engine hands rows on."""
 
-    def counted_results(self, frames: Mapping[Table, Any], whole: Mapping[Table, Any]) -> list[dict[str, Any]]:
-        """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``)."""
-
-    def expectation_results(
-        self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+    def results(
+        self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any], *, by_great_expectations: bool
     ) -> list[dict[str, Any]]:
-        """The same by Great Expectations, where it is installed."""
+        """Check rows against the contracts and invariants of their tables, beside all rows of others (``whole``).
+
+        By counting, or by Great Expectations, where it is installed.
+        """
 
     def operations_since(self, table: Table, version: int) -> set[str]:
         """What the commits after ``version`` did, in Delta's words."""

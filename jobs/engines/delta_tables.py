@@ -36,8 +36,8 @@ from hindsight.jobs.engines.arrow_lake import (
     written_meanwhile,
 )
 from hindsight.jobs.engines.changed_files import partition_of, rest_in_files, told_by_statistics
+from hindsight.jobs.engines.gate import counted_on_spark
 from hindsight.jobs.engines.lake_rows import EVERY_ROW, DataFile, StagedFile, Where
-from hindsight.jobs.engines.spark_gate import counted_results
 from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, interpreted_plans, rows_of, sql_of, sql_text
 from hindsight.jobs.engines.spark_workers import PackedRows, answers, opened, staged_files, store_of
 from hindsight.jobs.lake.cluster_dates import ClusterDate
@@ -352,20 +352,16 @@ class Lake(ArrowLake):
         return DeltaTable.forPath(self.spark, self.path(table))
 
     @override
-    def counted_results(self, frames: Mapping[Table, Any], whole: Mapping[Table, Any]) -> list[dict[str, Any]]:
-        return counted_results(self, *self._frames(frames, whole))
-
-    @override
-    def expectation_results(
-        self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+    def results(
+        self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any], *, by_great_expectations: bool
     ) -> list[dict[str, Any]]:
+        given = [{table: self.frame(table, rows) for table, rows in of.items()} for of in (frames, whole)]
+        if not by_great_expectations:
+            return counted_on_spark(self, *given)
         with seen_spark():  # Great Expectations takes seconds to import
             from hindsight.jobs.engines.expectation_suites import results_on_spark
 
-        return results_on_spark(self, job, *self._frames(frames, whole))
-
-    def _frames(self, *given: Mapping[Table, Any]) -> list[dict[Table, DataFrame]]:
-        return [{table: self.frame(table, rows) for table, rows in of.items()} for of in given]
+        return results_on_spark(self, job, *given)
 
     @override
     def plans(self) -> AbstractContextManager[Callable[[int], None]]:

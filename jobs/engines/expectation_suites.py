@@ -9,7 +9,6 @@ candidate costs one scan.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -18,14 +17,22 @@ import great_expectations.expectations as gxe
 import pandas as pd
 from great_expectations.data_context.types.base import ProgressBarsConfig
 
-from hindsight.jobs.engines.counted_results import OBSERVED_CHARS, crash_of
-from hindsight.jobs.engines.local_gate import BATCH, Given, as_duckdb, gate_database, quoted, seen
+from hindsight.jobs.engines.gate import (
+    BATCH,
+    OBSERVED_CHARS,
+    Frames,
+    Given,
+    as_duckdb,
+    candidates_named,
+    crash_of,
+    gate_database,
+    quoted,
+    seen,
+)
 from hindsight.schemas import Table
 from hindsight.schemas.table_contract import Invariant
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from hindsight.jobs.engines.delta_tables import Lake
     from hindsight.jobs.engines.local_lake import LocalLake
 
@@ -46,12 +53,8 @@ def results_here(lake: LocalLake, job: str, frames: Given, whole: Given) -> list
     return found
 
 
-def results_on_spark(
-    lake: Lake, job: str, frames: Mapping[Table, DataFrame], whole: Mapping[Table, DataFrame]
-) -> list[dict[str, Any]]:
+def results_on_spark(lake: Lake, job: str, frames: Frames, whole: Frames) -> list[dict[str, Any]]:
     """The same of Spark's frames."""
-    from hindsight.jobs.engines.spark_gate import candidates_named
-
     source = _ephemeral_context().data_sources.add_spark(job, persist=False)
     found = []
     with candidates_named(lake, frames, whole):

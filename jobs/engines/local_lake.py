@@ -284,15 +284,13 @@ class LocalLake(ArrowLake):
         return summed.rename_columns({"count_all_sum": "rows"})
 
     @override
-    def counted_results(self, frames: Mapping[Table, Any], whole: Mapping[Table, Any]) -> list[dict[str, Any]]:
-        from hindsight.jobs.engines.local_gate import counted_results  # DuckDB is not for those who check nothing
-
-        return counted_results(self, frames, whole)
-
-    @override
-    def expectation_results(
-        self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any]
+    def results(
+        self, job: str, frames: Mapping[Table, Any], whole: Mapping[Table, Any], *, by_great_expectations: bool
     ) -> list[dict[str, Any]]:
+        if not by_great_expectations:
+            from hindsight.jobs.engines.gate import counted_here
+
+            return counted_here(self, frames, whole)
         with unseen_spark():  # Great Expectations takes seconds to import, and loads Spark if it can
             from hindsight.jobs.engines.expectation_suites import results_here
 

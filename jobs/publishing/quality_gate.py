@@ -52,10 +52,7 @@ def validated(
     seconds to load.
     """
     begun = time.monotonic()
-    if by_great_expectations:
-        results = lake.expectation_results(job, frames, whole or frames)
-    else:
-        results = lake.counted_results(frames, whole or frames)
+    results = lake.results(job, frames, whole or frames, by_great_expectations=by_great_expectations)
     if job in lake.gathered(QUALITY_RESULT)["job"].to_pylist():
         lake.write_gathered()
     # The table's own version grows before a job is checked again; a clock may go back.

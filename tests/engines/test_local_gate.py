@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hindsight.jobs.engines.counted_results import expectations, results_of_table
+from hindsight.jobs.engines.gate import expectations, results_of_table
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.publishing.quality_gate import GateFailedError, check, validated
