@@ -11,19 +11,13 @@ from hindsight.conf.failure import DRIFT_FOUND, WRONG_USAGE, ExpectedError
 from hindsight.jobs.asking.runbook import entry_of
 from hindsight.jobs.engines.arrow_lake import ArrowLake
 from hindsight.jobs.engines.asker import Asker, Record, on_last_date, query, records
-from hindsight.jobs.explaining.explanation import on_date
+from hindsight.jobs.explaining.explanation import answer, on_date
 from hindsight.jobs.publishing.publication_record import half_published
 from hindsight.jobs.running.terminal import wrapped
 from hindsight.schemas import GROUP_ROUND, SEVERITIES
 from hindsight.udfs.telling.told_incidents import as_one, effects_of
 
-_EFFECTS = (
-    """SELECT DISTINCT incident_id, cluster, consumer_group, topic, broker_name, queue_id FROM allocation_drift
-    WHERE event_date >= {since} AND consumer_group <> ''
-      AND incident_id IN (SELECT incident_id FROM drift_incident WHERE consumer_group = '')""",
-    """SELECT DISTINCT incident_id, producer_group, client_id FROM producer_finding_with_incident
-    WHERE event_date >= {since} AND incident_id IS NOT NULL""",
-)
+_EFFECTS_IN = ("groups", "producers")
 _MOST = 10
 _MOST_REASONS = 2
 
@@ -53,11 +47,6 @@ _INDENT = "    "
 _JOB = "flag_allocation_drift"
 # What each job publishes, and the rows that must belong together.
 _PUBLISHED = {_JOB: ("drift", "rounds and incidents"), "rebuild_availability": ("availability", "windows and findings")}
-
-_OF_GROUPS = "GROUP BY cluster, consumer_group"
-_JUDGED = f"""SELECT cluster, consumer_group, MAX(round_at) AS latest FROM group_round
-    WHERE verdict IS NOT NULL AND event_date = DATE'{{day}}' {_OF_GROUPS}"""
-_SEEN = f"SELECT cluster, consumer_group, MAX(last_seen_at) AS latest FROM drift_incident {_OF_GROUPS}"
 
 
 class DriftFoundError(ExpectedError):
@@ -100,8 +89,8 @@ def judged_until(asker: Asker, *, cluster: str = "*", group: str = "*") -> datet
     Raises: NothingJudgedError: there is neither.
     """
     days = asker.lake.counted(GROUP_ROUND, ["event_date"])["event_date"].to_pylist()
-    for latest in (*(_JUDGED.format(day=day) for day in sorted(days, reverse=True)), _SEEN):
-        found = [row["latest"] for row in _matching(records(asker, latest), cluster, group)]
+    for name, day in (*(("judged", day) for day in sorted(days, reverse=True)), ("seen", None)):
+        found = [row["latest"] for row in _matching(answer(asker, "drift", name, {}, day=day), cluster, group)]
         if found:
             until: datetime = max(found)
             return until
@@ -126,7 +115,7 @@ def with_effects(asker: Asker, incidents: list[Record]) -> list[Record]:
         return incidents
     since = on_date(min(opened) - timedelta(days=1))  # what came of it may have been seen before it
     once, became = as_one(incidents)
-    of_groups, of_producers = (records(asker, text.format(since=since)) for text in _EFFECTS)
+    of_groups, of_producers = (answer(asker, "drift", f"effects_in_{of}", {}, since=since) for of in _EFFECTS_IN)
     told = effects_of(of_groups, of_producers, became)
     return [{**row, "sentence": f"{row['sentence']} {told.get(row['incident_id'], '')}".rstrip()} for row in once]
 
