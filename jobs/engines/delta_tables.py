@@ -43,7 +43,6 @@ from hindsight.jobs.engines.spark_workers import PackedRows, answers, opened, st
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import file_system, hadoop_place, qualified
 from hindsight.jobs.lake.table_schema import (
-    is_earlier,
     later_columns,
     stored_schema,
     tell_later,
@@ -119,7 +118,7 @@ class Lake(ArrowLake):
         if not self.exists(table):
             return self.spark.createDataFrame([], stored_schema(table))
         stored = self._stored(table)
-        if is_earlier(stored.schema, table, self.path(table)):
+        if later_columns(stored.schema, table, self.path(table)):
             return with_absent_columns(stored, table)
         return stored
 

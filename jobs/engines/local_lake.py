@@ -56,7 +56,7 @@ from hindsight.jobs.lake.lake_place import (
     is_local,
     refuse_without_spark,
 )
-from hindsight.jobs.lake.table_schema import is_earlier, later_columns, stored_columns, tell_later
+from hindsight.jobs.lake.table_schema import later_columns, stored_columns, tell_later
 from hindsight.jobs.running.unseen import unseen_spark
 from hindsight.schemas import Table
 from hindsight.schemas.arrow_types import arrow_schema
@@ -179,7 +179,7 @@ class LocalLake(ArrowLake):
         stored = self.opened(table, as_of=as_of) if as_of is not None else self._shown(table)
         if stored is None:
             return []
-        is_earlier(columns_of(stored.schema()), table, self.path(table))
+        later_columns(columns_of(stored.schema()), table, self.path(table))  # refuses what is of no contract
         return files_of(stored, dates if table.dated else None, since)
 
     def changes_since(self, table: Table, first: int, last: int) -> list[Change] | None:

@@ -43,14 +43,6 @@ def with_absent_columns(rows: DataFrame, table: Table) -> DataFrame:
     return rows.to(spark_columns(StructType(fields)))
 
 
-def is_earlier(found: StructType | SparkColumns, table: Table, place: str) -> bool:
-    """Whether the table at ``place`` lacks columns that its contract has gained since it was made.
-
-    Raises: WrongSchemaError: as ``later_columns``.
-    """
-    return bool(later_columns(found, table, place))
-
-
 def tell_later(table: Table, columns: Sequence[str]) -> None:
     """Tell that a table has got columns that its rows so far do not fill."""
     hint = "rows stored before have null there; dates of derived tables are computed anew"
