@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hindsight.jobs.engines.asker import Asker
-from hindsight.jobs.engines.engine_choice import Engine
+from hindsight.jobs.running.places import Engine
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import tell
 

@@ -26,8 +26,7 @@ from hindsight.jobs.commands.command_options import (
     show,
 )
 from hindsight.jobs.engines.asker import Asker, BadQueryError, Record
-from hindsight.jobs.engines.engine_choice import Engine, chosen_engine
-from hindsight.jobs.running.places import absolute, file_to_write
+from hindsight.jobs.running.places import Engine, absolute, chosen_engine, file_to_write, require_lake
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.terminal import columns, say, write, write_json
 from hindsight.schemas import TABLES
@@ -351,12 +350,6 @@ def check(
 def _checked(result: Record) -> str:
     shown = "ok" if result["success"] else f"FAILED ({result['severity']}): {result['observed']}"
     return f"{result['table']}: {result['expectation']}: {shown}"
-
-
-def require_lake(lake: str) -> None:
-    """Refuse a place of this machine where there is nothing."""
-    if "://" not in lake and not Path(lake).exists():
-        raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
 
 
 @contextmanager

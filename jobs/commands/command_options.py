@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from hindsight.jobs.engines.engine_choice import Engine
-from hindsight.jobs.running.places import file_to_write, lake_folder, without_password
+from hindsight.jobs.running.places import Engine, file_to_write, lake_folder, without_password
 from hindsight.jobs.running.run_context import DateRange
 from hindsight.jobs.running.terminal import say, write_json
 

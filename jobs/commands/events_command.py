@@ -11,7 +11,6 @@ import typer
 from hindsight.conf.settings import Settings
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.asking.asking import asked
-from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import (
     EngineName,
     Json,
@@ -23,10 +22,9 @@ from hindsight.jobs.commands.command_options import (
     show,
 )
 from hindsight.jobs.engines.arrow_lake import ArrowLake
-from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import opened
 from hindsight.jobs.lake.lake_lease import held
-from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.places import absolute, chosen_engine, require_lake
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.terminal import write
 from hindsight.jobs.telling.delivery import CURSORS, Cursors, deliver, first_number

@@ -24,12 +24,11 @@ from hindsight.jobs.commands.command_options import (
     dates_of,
     show,
 )
-from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import Opened, opened
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN
 from hindsight.jobs.landing.landing_survey import NOTHING_LANDED, LandingPlace, look_at
 from hindsight.jobs.publishing.last_run import folders_at_rest, holds_input, last_run
-from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.places import absolute, chosen_engine
 from hindsight.jobs.running.run_context import RunContext, Step
 from hindsight.jobs.running.run_metrics import write_metrics
 from hindsight.schemas import INGESTED_FILE

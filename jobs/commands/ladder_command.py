@@ -11,12 +11,11 @@ import pyarrow as pa
 import typer
 
 from hindsight.jobs.asking.sql_output import table
-from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import From, Json, LakeThere, To, dates_of, show
 from hindsight.jobs.engines.asker import BadQueryError, Record
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
-from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.places import absolute, require_lake
 from hindsight.jobs.running.terminal import columns, legible
 from hindsight.jobs.scenarios.weighed_ladders import weighed
 from hindsight.udfs.not_available_duration import LadderTooShortError

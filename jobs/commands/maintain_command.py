@@ -6,11 +6,9 @@ import typer
 
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs import maintain
-from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import EngineName, Json, LakeThere, Master, SettingsFile, Wait, show
-from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.opened import opened
-from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.places import absolute, chosen_engine, require_lake
 from hindsight.jobs.running.run_context import RunContext
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -36,7 +36,6 @@ from hindsight.jobs.asking.incident_story import story
 from hindsight.jobs.asking.message_life import messages
 from hindsight.jobs.asking.message_told import as_values
 from hindsight.jobs.asking.open_drift import not_judged, open_incidents
-from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import LakeThere, SettingsFile, dates_of
 from hindsight.jobs.engines.asker import BadQueryError, Record, as_records
 from hindsight.jobs.engines.local_asker import LocalAsker
@@ -44,7 +43,7 @@ from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.explaining.explain_row import EXPLAINED, NotOneRowError, explain, incident_named, the_row
 from hindsight.jobs.explaining.explain_row import as_values as explained
 from hindsight.jobs.running.own_release import own_release
-from hindsight.jobs.running.places import absolute, port_had
+from hindsight.jobs.running.places import absolute, port_had, require_lake
 from hindsight.jobs.scenarios.other_lakes import command_of
 from hindsight.jobs.scenarios.planned_rollout import Asked, planned
 from hindsight.jobs.scenarios.weighed_ladders import weighed

@@ -21,12 +21,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hindsight.jobs.asking.asking import asked
-from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import LakeThere
 from hindsight.jobs.engines.asker import Asker, records
 from hindsight.jobs.explaining.explain_row import explain
 from hindsight.jobs.explaining.explanation import blocks
-from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.places import absolute, require_lake
 from hindsight.jobs.running.terminal import columns, laid_out, legible, widths_of, write
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

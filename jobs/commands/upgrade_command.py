@@ -15,14 +15,13 @@ import typer
 from hindsight.conf.settings_file import load_premises, load_settings
 from hindsight.jobs import rebuild_availability
 from hindsight.jobs.asking.sql_output import table
-from hindsight.jobs.commands.asking_commands import require_lake
 from hindsight.jobs.commands.command_options import From, Json, LakeThere, SettingsFile, To, dates_of, show
 from hindsight.jobs.commands.what_if_command import effects, made
 from hindsight.jobs.engines.asker import BadQueryError, Record, as_records
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake.what_ifs import drop
-from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.places import absolute, require_lake
 from hindsight.jobs.running.run_context import DateRange, RunContext
 from hindsight.jobs.running.terminal import columns, legible
 from hindsight.jobs.scenarios.planned_rollout import Asked, planned

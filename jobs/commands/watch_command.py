@@ -24,11 +24,10 @@ from hindsight.jobs.collect.collector import CollectorThread, Plan
 from hindsight.jobs.collect.failures import CollectError
 from hindsight.jobs.commands.collect_command import PARTS_OF_PLAN, called, plan_of, with_options_of
 from hindsight.jobs.commands.command_options import EngineName, Json, LakeRoot, Master, SettingsFile, SinkNames
-from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.kept_between_runs import KeptBetweenRuns, kept_between_runs
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import handled_by, interrupt
-from hindsight.jobs.running.places import absolute
+from hindsight.jobs.running.places import absolute, chosen_engine
 from hindsight.jobs.running.run_log import tell
 from hindsight.jobs.telling.sinks import sink_of
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hindsight.conf.settings import Settings
-from hindsight.jobs.engines.engine_choice import Engine
+from hindsight.jobs.running.places import Engine
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import shown
 from hindsight.jobs.running.unseen import pandas_when_asked

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from hindsight.conf.settings import Settings, fingerprint
-from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.lake.delta_log import newest_version
 from hindsight.jobs.lake.lake_place import for_others, refuse_without_spark
 from hindsight.jobs.lake.small_files import NOTES, LocalStore, Store, store_at
 from hindsight.jobs.landing.landing_root import NOTHING_KNOWN, folder_of
 from hindsight.jobs.landing.landing_survey import Survey
+from hindsight.jobs.running.places import Engine
 from hindsight.schemas import INCIDENT_EVENT, INGESTED_FILE, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:

@@ -1,17 +1,21 @@
-"""What options may say of places: one in, the same out, or a sentence, which repeats nothing of a URI."""
+"""What options may say of places and engines: one in, the same out, or a sentence, which repeats nothing of a URI."""
 
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
 from hindsight.conf.failure import ExpectedError
+
+Engine = Literal["local", "spark"]
 
 # Spark takes a path with these for a pattern of paths, and Delta writes paths between backticks.
 _NOT_IN_A_LAKE = frozenset("*?[]{}\\`\n")
@@ -73,6 +77,12 @@ def lake_folder(place: str) -> str:
     return place
 
 
+def require_lake(lake: str) -> None:
+    """A lake stands there. Raises: typer.BadParameter: it is a place of this machine with nothing at it."""
+    if "://" not in lake and not Path(lake).exists():
+        raise typer.BadParameter(f"there is no lake at {lake!r}; run `hindsight run-pipeline` first.")
+
+
 def file_to_write(file: Path | None) -> Path | None:
     """A file that may be there or not. Raises: typer.BadParameter: its folder is not, and a path is easily mistyped."""
     if file is not None and not file.absolute().parent.is_dir():
@@ -94,3 +104,21 @@ def port_had(host: str, port: int, option: str) -> Iterator[None]:
 def absolute(place: str) -> str:
     """A path from the root on, wherever the process works later; a URI as it is."""
     return place if "://" in place else str(Path(place).resolve())
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def chosen_engine(asked: Engine | None, master: str | None) -> Engine:
+    """The engine that was ``asked`` for; else Spark under spark-submit or with a ``master``, this machine otherwise.
+
+    Raises: typer.BadParameter: this machine's engine was asked for where Spark is already named.
+    """
+    named = "under spark-submit" if is_submitted() else "with --master" if master is not None else None
+    if named is None:
+        return asked or "local"
+    if asked == "local":
+        raise typer.BadParameter(f"--engine local runs without Spark, and cannot be given {named}; leave one out.")
+    return "spark"

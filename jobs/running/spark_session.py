@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from hindsight.conf.settings import Settings
 from hindsight.jobs.running.delta_jars import PACKAGES, SparkEnvironmentError, delta_jars, spark_defaults
 from hindsight.jobs.running.interrupts import kept
+from hindsight.jobs.running.places import is_submitted
 
 _JAVA_NEEDED = 17
 _JAVA_HELP = f"install Java {_JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or set JAVA_HOME to one"
@@ -34,7 +35,7 @@ def spark_session(settings: Settings, *, app_name: str, master: str | None = Non
     Raises: SparkEnvironmentError: no Java, an old one, no interpreter for the workers, no way to the Delta jars.
     """
     count_time_in_utc()
-    started_by_submit, one_machine = _is_submitted(), is_on_one_machine(master)
+    started_by_submit, one_machine = is_submitted(), is_on_one_machine(master)
     local = one_machine and not started_by_submit
     if not started_by_submit:
         check_java()
@@ -73,11 +74,7 @@ def count_time_in_utc() -> None:
 
 def is_on_one_machine(master: str | None) -> bool:
     """Whether Spark runs, or would run, on this machine alone; ``master``: what the command line names."""
-    return (_submitted_master() if _is_submitted() else master or "local").startswith("local")
-
-
-def _is_submitted() -> bool:
-    return "PYSPARK_GATEWAY_PORT" in os.environ
+    return (_submitted_master() if is_submitted() else master or "local").startswith("local")
 
 
 def _submitted_master() -> str:

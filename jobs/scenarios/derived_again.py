@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hindsight.conf.settings import Settings
 from hindsight.jobs.engines.arrow_lake import ArrowLake
-from hindsight.jobs.engines.engine_choice import Engine
 from hindsight.jobs.engines.opened import opened
 from hindsight.jobs.engines.runner import Runner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
@@ -23,6 +22,7 @@ from hindsight.jobs.lake.what_ifs import notes_of, what_if_root
 from hindsight.jobs.publishing.dates_to_compute import Progress
 from hindsight.jobs.publishing.publication import Derivation, Stretch, files_by_date
 from hindsight.jobs.publishing.publication_record import computed_before
+from hindsight.jobs.running.places import Engine
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.running.run_log import tell
 from hindsight.schemas import TABLES

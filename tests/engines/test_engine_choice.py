@@ -8,12 +8,12 @@ from deltalake import DeltaTable
 
 from hindsight.conf.failure import RUN_FAILED, WRONG_USAGE
 from hindsight.conf.settings_file import load_settings
-from hindsight.jobs.engines.engine_choice import chosen_engine
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.opened import opened_here as opened
 from hindsight.jobs.lake.lake_lease import LakeHeldError, LeaseFolder, LeaseLostError, take
 from hindsight.jobs.lake.lake_place import NoLocalEngineError, UnknownStoreError, file_system, for_hadoop, for_others
 from hindsight.jobs.running.exit_codes import exit_code
+from hindsight.jobs.running.places import chosen_engine
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.schemas import TOPIC_ROUTE
 
