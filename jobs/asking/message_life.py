@@ -114,8 +114,8 @@ def _found_among(asker: Asker, name: str, near: list[date]) -> list[tuple[str, s
     found = found or _ids(asker, "message_trace", f"msg_id = {text} AND {later}", "message id")
     if found:
         return found
-    printed = _ids(asker, "client_event", f"{_PRINTED} AND {_alone_or_in_batch(text)} AND {later}", "")
-    return [(cluster, name, "message id in a log") for cluster, _, _ in printed]
+    printed = _answer(asker, "printed_ids", {"msg_id": name}, near=later, most=MOST_MESSAGES)
+    return [(row["cluster"], name, "message id in a log") for row in printed]
 
 
 _PRINTED = "kind = 'send_returned'"  # of what applications printed into their logs
@@ -138,11 +138,6 @@ def _ids(asker: Asker, table: str, where: str, how: str) -> list[tuple[str, str,
 def _answer(asker: Asker, name: str, row: Record, **more: object) -> list[Record]:
     """The answer to one of ``queries/message.sql``."""
     return answer(asker, "message", name, row, **{"most": _MOST, **more})
-
-
-def _alone_or_in_batch(text: str) -> str:
-    """SQL: of a message of this id, alone or in a batch."""
-    return f"(msg_id = {text} OR ARRAY_CONTAINS(batch_msg_ids, {text}))"
 
 
 def _message(asker: Asker, cluster: str, msg_id: str, how: str, days: int) -> Message:

@@ -32,21 +32,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Asked(NamedTuple):
-    """The stretch of the dates that were asked for.
-
-    Attributes:
-        lines: of the landing files that bear on it.
-        not_computed: how many dates the published tables lack, or hold by other files, settings or contracts.
-    """
-
-    stretch: Stretch[Any]
-    lines: int
-    not_computed: int
-
-
 class DerivedAgain(NamedTuple):
-    """What was derived: the dates asked for, the rows of each table, and ``Asked.not_computed``."""
+    """What was derived: the dates asked for, and the rows of each table.
+
+    ``not_computed``: how many dates the published tables lack, or hold by other files, settings or contracts.
+    """
 
     dates: list[ClusterDate]
     rows: Mapping[str, int]
@@ -63,25 +53,25 @@ def derive_again(
         into: where the rows go; its tables of this derivation are new, or are added to.
         clusters: a shell pattern.
     """
-    asked = asked_stretch(published, derivation, context, clusters)
-    if asked is None:
+    stretch, lines, not_computed = _asked(published, derivation, context, clusters)
+    if not stretch.dates:
         for table in derivation.tables:
             into.create(table)
         return DerivedAgain([], dict.fromkeys((t.name for t in derivation.tables), 0), 0)
-    for at in asked.stretch.dates:
+    for at in stretch.dates:
         tell("derives again", cluster=at.cluster, date=str(at.event_date))
     with published.plans() as plan_for:
-        plan_for(asked.lines)
-        rows = derivation.compute(asked.stretch)
+        plan_for(lines)
+        rows = derivation.compute(stretch)
         into.together(partial(into.append, table, rows[table.name]) for table in derivation.tables)
     counts = {t.name: sum(into.counted(t, ["cluster"])["rows"].to_pylist()) for t in derivation.tables}
-    return DerivedAgain(asked.stretch.dates, counts, asked.not_computed)
+    return DerivedAgain(stretch.dates, counts, not_computed)
 
 
-def asked_stretch(
-    lake: ArrowLake, derivation: Derivation[Any], context: RunContext, clusters: str = "*"
-) -> Asked | None:
-    """The known dates in the context's range of clusters whose names match; None: there are none."""
+def _asked(
+    lake: ArrowLake, derivation: Derivation[Any], context: RunContext, clusters: str
+) -> tuple[Stretch[Any], int, int]:
+    """The known dates in the context's range of clusters that match, the lines of their files, and ``not_computed``."""
     files = files_by_date(lake, derivation)
     stored, _ = computed_before(lake, derivation.job)
     progress = Progress(files.digests, stored, context.dates)
@@ -97,8 +87,6 @@ def asked_stretch(
             previous[cluster] = earlier[-1]
         if later := [day for day in known if day > days[-1]]:
             following[cluster] = later[0]
-    if not dates:
-        return None
     stretch: Stretch[Any] = Stretch(
         lake,
         context,
@@ -110,7 +98,7 @@ def asked_stretch(
         done=frozenset(),
         formats=files.formats,
     )
-    return Asked(stretch, sum(files.lines.get(at, 0) for at in dates), progress.left())
+    return stretch, sum(files.lines.get(at, 0) for at in dates), progress.left()
 
 
 class PublishedTouchedError(RuntimeError):

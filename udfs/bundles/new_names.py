@@ -129,6 +129,8 @@ _GRPC_REST = re.compile(GRPC_CLIENT_ID.removeprefix("^[^@]+@").removesuffix("$")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_|]{0,59}")
 _RELEASE = re.compile(r"(?:[A-Z]{1,8} )?[vV]?\d{1,3}(?:[._-][0-9A-Za-z]{1,16}){1,6}|[A-Z]\d")
 _KNOWN_PACKAGES = re.compile(r"(?:org\.apache\.rocketmq|java|javax|io\.netty|io\.grpc)\.[\w.$]+")
+# Kinds whose texts stay where they are the product's or everybody's own.
+_STAYING = {"exception": _KNOWN_PACKAGES, "release": _RELEASE, "word": _WORD}
 # What rules look for in the error of a read.
 _MARKS = ("not online", "no consumer for this group", *MARKS)
 _TAIL = 12  # characters of a message id that tell the messages of one process apart
@@ -159,21 +161,18 @@ class NewNames:
             self._of[kind] = self._ordered(kind)
         self._ways: dict[str, Callable[[str], str]] = {
             "error": self._error,
-            "exception": self._exception,
             "strategy": self._strategy,
-            "release": self._release,
             "order_conf": self._order_conf,
             "evidence": self._evidence,
             "detail": lambda _: "replaced",
             "chooser": lambda text: text if text == "client" else "other",
-            "word": self._word,
             "told": self._told,
             "inferred": self._inferred,
         }
 
     def of(self, kind: str, name: str) -> str:
         """The new name. Raises: KeyError: the name was not found before."""
-        if not name:
+        if not name or (kind in _STAYING and _STAYING[kind].fullmatch(name)):
             return name
         way = self._ways.get(kind)
         return way(name) if way else self._of[kind][name]
@@ -310,16 +309,10 @@ class NewNames:
         said = " ".join([*kept, *([told[0]] if told else [])])
         return f"{said}: {tail}" if tail in TOLD_BY_MESSAGE else said
 
-    def _exception(self, text: str) -> str:
-        return text if _KNOWN_PACKAGES.fullmatch(text) else self._of["exception"][text]
-
     def _strategy(self, text: str) -> str:
         if text.removeprefix(NEARBY_PREFIX).removeprefix(NEARBY_PREFIX) in STRATEGIES or text == "MACHINE_ROOM_NEARBY":
             return text
         return (OTHER_CLASS if text.startswith(OTHER_CLASS) else "") + self._of["strategy"][text]
-
-    def _release(self, text: str) -> str:
-        return text if _RELEASE.fullmatch(text) else self._of["release"][text]
 
     def _order_conf(self, text: str) -> str:
         brokers = self._of["broker"]
@@ -331,9 +324,6 @@ class NewNames:
     def _evidence(self, text: str) -> str:
         file, colon, line = text.rpartition(":")
         return f"{self._of['file'][file]}{colon}{line if line.isdecimal() else '0'}"
-
-    def _word(self, text: str) -> str:
-        return text if _WORD.fullmatch(text) else self._of["word"][text]
 
     def _told(self, text: str) -> str:
         """A name of any kind, a word, or one of the forms in which the product names what it lacks."""

@@ -12,6 +12,10 @@ SELECT DISTINCT cluster, msg_id FROM {table} WHERE {where} ORDER BY ALL LIMIT {m
 SELECT DISTINCT cluster, msg_id, batch_msg_ids FROM send_attempt
 WHERE (msg_id = {text[msg_id]} OR ARRAY_CONTAINS(batch_msg_ids, {text[msg_id]})) AND {near} LIMIT {most}
 
+-- printed_ids: of a message or a batch of this id, in logs of applications
+SELECT DISTINCT cluster, msg_id FROM client_event WHERE kind = 'send_returned'
+AND (msg_id = {text[msg_id]} OR ARRAY_CONTAINS(batch_msg_ids, {text[msg_id]})) AND {near} ORDER BY ALL LIMIT {most}
+
 -- attempts: to send it, alone or in a batch
 SELECT * FROM send_attempt WHERE {same[cluster]} AND {near}
 AND (msg_id = {text[msg_id]} OR ARRAY_CONTAINS(batch_msg_ids, {text[msg_id]})) ORDER BY begin_at, attempt LIMIT {most}
