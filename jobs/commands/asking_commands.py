@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from hindsight.conf.settings import Settings
 
 _ROWS = 100
+Named = Annotated[str, typer.Argument(help="An incident's id; or a table, with SQL that picks one row of it.")]
+Picked = Annotated[
+    str | None, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
+]
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -105,11 +109,9 @@ def sql(
 
 @app.command("explain")
 def explain_command(
-    what: Annotated[str, typer.Argument(help="An incident's id; or a table, with SQL that picks one row of it.")],
+    what: Named,
     lake: LakeThere,
-    where: Annotated[
-        str | None, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
-    ] = None,
+    where: Picked = None,
     as_story: Annotated[
         bool, typer.Option("--story", help="Of an incident: what happened in order, as Markdown for a ticket.")
     ] = False,
@@ -184,11 +186,9 @@ def message_command(
 
 @app.command("bundle")
 def bundle_command(
-    what: Annotated[str, typer.Argument(help="An incident's id; or a table, with SQL that picks one row of it.")],
+    what: Named,
     lake: LakeThere,
-    where: Annotated[
-        str | None, typer.Argument(help="SQL that picks one row, e.g. \"client_id = '...' AND broker_name = '...'\".")
-    ] = None,
+    where: Picked = None,
     output: Annotated[Path, typer.Option(dir_okay=False, callback=file_to_write, help="The file to write.")] = Path(
         "bundle.zip"
     ),

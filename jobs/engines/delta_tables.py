@@ -227,6 +227,9 @@ class Lake(ArrowLake):
         except _WRITTEN_MEANWHILE as error:
             raise written_meanwhile(self.path(table)) from error
 
+    def write_gathered(self) -> None:
+        """None wait."""
+
     @override
     def store(
         self, table: Table, fresh: Any | None, changed: Any | None, dates: Collection[date], version: int | None
