@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from hindsight.jobs.engines.asker import Asker, BadQueryError, Record, records
+from hindsight.jobs.engines.asker import Asker, BadQueryError, Record, query, records
 from hindsight.udfs.allocation import AllocationError, UnknownStrategyError, resolve_strategy
 from hindsight.udfs.client_families import JAVA, family_of_release
 from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
@@ -73,13 +73,8 @@ def planned(asker: Asker, asked: Asked) -> list[Record]:
 def _rounds(asker: Asker, asked: Asked) -> list[Record]:
     """The newest round of each topic of the group, of the collector that read it last."""
     until = f"AND round_at <= TIMESTAMP {asker.literal(asked.at.isoformat(sep=' '))}" if asked.at else ""
-    found = records(
-        asker,
-        f"""SELECT * FROM group_round WHERE consumer_group = {asker.literal(asked.group)} {until}
-        QUALIFY round_at = MAX(round_at) OVER (PARTITION BY cluster, collector, topic)
-          AND event_date = MAX(event_date) OVER (PARTITION BY cluster, collector)
-        ORDER BY round_at DESC, topic""",
-    )
+    of_group = query("queries", "newest_rounds", of="scenarios")
+    found = records(asker, of_group.format(group=asker.literal(asked.group), until=until))
     found = [row for row in found if asked.cluster in (None, row["cluster"])]
     clusters = sorted({row["cluster"] for row in found})
     if len(clusters) > 1:
