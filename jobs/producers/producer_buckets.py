@@ -67,14 +67,11 @@ OBSERVED, FLEET = "observed", "fleet"
 WENT_ON, WATCHED, WEIGHED = "went on", "watched so far", "weighed so far"
 KEPT_FOLDS, KEPT_SENDS = "kept folds", "kept sends"
 APART, AGAIN = "told by their whole date", "to be folded whole"
-FOLDS = pa.schema(
-    [("cluster", pa.string()), ("event_date", pa.date32()), ("key", pa.int64())]
-    + [(name, pa.int64()) for name in ("until_us", "read_until_us", "longest_us")]
-    + [("topics", pa.list_(pa.string())), ("state", pa.large_binary())]
-)
-SENDS = pa.schema(
-    [("cluster", pa.string()), ("event_date", pa.date32()), ("key", pa.int64()), ("state", pa.large_binary())]
-)
+_OF_BUCKET = [("cluster", pa.string()), ("event_date", pa.date32()), ("key", pa.int64())]
+_STATE = ("state", pa.large_binary())
+_INSTANTS = [(name, pa.int64()) for name in ("until_us", "read_until_us", "longest_us")]
+FOLDS = pa.schema([*_OF_BUCKET, *_INSTANTS, ("topics", pa.list_(pa.string())), _STATE])
+SENDS = pa.schema([*_OF_BUCKET, _STATE])
 WHO = pa.schema([(name, pa.string()) for name in ("cluster", "producer_group", "client_id")])
 LINES, DATES, WINDOWS, WRITERS = "lines", "dates of lines", "windows of writers", "writers"
 

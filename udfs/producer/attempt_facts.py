@@ -65,11 +65,12 @@ def facts_of(a: Attempts, cuts: Cuts) -> pa.Table:
     rows = merged["place"].to_numpy()
     whose = np.searchsorted(starts_at, distinct[0][rows], side="right") - 1
     names = [producers.names[p] for p in whose.tolist()]
+    own = zip(texts, distinct[1:], strict=True)
     made: dict[str, Any] = {
         "producer_group": [group for group, _ in names],
         "client_id": [client for _, client in names],
         "segment": distinct[0][rows] - starts_at[whose],
-        **{name: _decoded(texts[name].values, distinct[n + 1][rows]) for n, name in enumerate(texts)},
+        **{name: pa.array([None, *texts[name].values], pa.string()).take(pa.array(codes[rows])) for name, codes in own},
         **{name: merged[f"{name}_{how}"] for name, how in _MERGED.items()},
     }
     return pa.table(made).cast(FACTS)
@@ -104,10 +105,6 @@ def _combined(columns: list[IntArray], sizes: list[int]) -> tuple[IntArray, list
         place, pairs = compact(place * size + codes, len(found[0]) * size)
         found = [*(each[pairs // size] for each in found), pairs % size]
     return place, found
-
-
-def _decoded(values: list[str], codes: IntArray) -> pa.Array:
-    return pa.array([None, *values], pa.string()).take(pa.array(codes))
 
 
 def _aggregated(a: Attempts, place: IntArray) -> pa.Table:

@@ -118,7 +118,8 @@ class ChoiceJudge:
         if judgement.verdict == "impossible" and settings.latency_fault_enabled is None:
             # The client may have been switched on, and gone by a table of which no update is known.
             return Verdict(row, None, None, "unknown", NO_SWITCH), ()
-        return _verdict(row, judgement), fresh
+        verdict = Verdict(row, sorted(judgement.admissible), judgement.rule, judgement.verdict, judgement.reason)
+        return verdict, fresh
 
     def _first(
         self, n: int, process: int, own: range, columns: _Columns, more: Mapping[str, _More] = NOTHING_MORE
@@ -234,10 +235,6 @@ class ChoiceJudge:
         if found not in self._sets:
             self._sets[found] = names_of(found, self._names)
         return self._sets[found]
-
-
-def _verdict(row: int, judgement: Judgement) -> Verdict:
-    return Verdict(row, sorted(judgement.admissible), judgement.rule, judgement.verdict, judgement.reason)
 
 
 def _only_routed(routes: Sequence[Route], known: set[str]) -> list[str]:

@@ -377,13 +377,10 @@ def _of_threads(rows: Sequence[Mapping[str, Any]], heads: Sequence[Mapping[str, 
     """Stretches from a start on that threads went on over, up to the producer's last attempt."""
     last = max((row["last"] for row in heads), default=0)
     for start in sorted({row["after"] for row in rows}):
-        own = [row for row in rows if row["after"] == start]
-        if _goes_on(own, start) and not _is_told_by_heads(heads, start):
+        own = (row for row in rows if row["after"] == start and row["thread"])
+        goes_on = any(row["first"] < start <= row["last"] for row in own)
+        if goes_on and not _is_told_by_heads(heads, start):
             yield start, max(last, start)
-
-
-def _goes_on(rows: Sequence[Mapping[str, Any]], start: int) -> bool:
-    return any(row["first"] < start <= row["last"] for row in rows if row["thread"])
 
 
 def _is_told_by_heads(heads: Collection[Mapping[str, Any]], start: int) -> bool:

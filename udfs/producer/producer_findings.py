@@ -289,7 +289,7 @@ def _alone(day: Day, run: Run) -> Finding:
         **run.stretch(),
         certainty=weakened(weakest, unknown),
         doubt=window_doubt(weakest, day.processes[process].doubts) or next(iter(unknown), None),
-        evidence=_evidence(day, broker, run),
+        evidence=f"fleet_minute: broker_name={broker}, minute_at={run.instants(day)}",
         sentence=f"{who} held {broker} not available {run.clocks()}, when no more than {isolating} of {active} "
         "active producers did",
     )
@@ -318,7 +318,7 @@ def fleet_slow(day: Day, fleet: Fleet, limits: Thresholds) -> Iterable[Finding]:
             **run.stretch(),
             certainty="certain" if proven else "possible",
             doubt=None if proven else "with the certain windows alone there are fewer",
-            evidence=_evidence(day, run.key, run),
+            evidence=f"fleet_minute: broker_name={run.key}, minute_at={run.instants(day)}",
             sentence=f"up to {isolating} of {active} active producers treated {run.key} as not available "
             f"{run.clocks()}{others}",
         )
@@ -354,10 +354,6 @@ _REFUSALS = {
     "busy": "with SYSTEM_BUSY",
     "not_store_ok": "with another status than SEND_OK (stored, but not yet flushed or copied)",
 }
-
-
-def _evidence(day: Day, broker: str, run: Run) -> str:
-    return f"fleet_minute: broker_name={broker}, minute_at={run.instants(day)}"
 
 
 Rule = Callable[[Observed, Fleet, Thresholds], Iterable[Finding]]

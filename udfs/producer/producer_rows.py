@@ -64,9 +64,8 @@ class Ends(NamedTuple):
 
 def replay_rows(day: Day) -> pa.Table:
     """Rows of producer_replay."""
-    who = _who(day, np.arange(len(day.processes)))
-    rows = [_replay_row(process) for process in day.processes]
-    return _table({**who, **{name: [row[name] for row in rows] for name in REPLAY.names if name not in who}}, REPLAY)
+    rows = [day.key_of(place) | _replay_row(process) for place, process in enumerate(day.processes)]
+    return pa.Table.from_pylist(rows, schema=REPLAY)
 
 
 def _replay_row(process: Process) -> dict[str, Any]:

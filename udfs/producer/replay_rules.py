@@ -120,13 +120,10 @@ def under_premise(supposed: Recorded, known: Recorded) -> Recorded:
         return known
     if supposed.client_version is not None:
         family, _ = family_of(known.client_version)
-        if family is not None and _ladders(known) == (family.latency_max_ms, family.not_available_ms):
+        own = known.latency_max_ms, known.not_available_ms
+        if family is not None and own == (family.latency_max_ms, family.not_available_ms):
             known = known._replace(latency_max_ms=None, not_available_ms=None)
     return supposed.or_else(known)
-
-
-def _ladders(known: Recorded) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    return known.latency_max_ms, known.not_available_ms
 
 
 def overridden(overrides: Sequence[Override], cluster: str, producer_group: str) -> Recorded:

@@ -146,8 +146,7 @@ def send_call_rows(day: Day, table: pa.Table, *, tolerance_ms: int, is_last: boo
     sends = _sends(_sent(a, day.process_of(a)))
     begun = (send for send in sends if 0 <= send[0].attempt.begin_ms < DAY_MS and send[0].process >= 0)
     rows = [_row(day, send, tolerance_ms, is_last) for send in begun]
-    columns = {name: pa.array([row[name] for row in rows], SEND_CALL.field(name).type) for name in SEND_CALL.names}
-    return pa.table(columns, schema=SEND_CALL)
+    return pa.Table.from_pylist(rows, schema=SEND_CALL)
 
 
 def _sent(a: Attempts, process: Any) -> Iterator[Sent]:
