@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.release_matrix import captures, named, send_loops
+from tests.folded import OPTIONS, folded, rows_of
+from tests.recorded_rows import captured as recorded
+from tests.release_matrix import captures, named, recorded_routes, send_loops
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "which-release.md"
 
@@ -18,6 +20,16 @@ def captured():
 
 def test_what_a_captured_producer_really_was_is_never_ruled_out(captured):
     assert [told.name for told in captured if not told.truth_remains()] == []
+
+
+def test_what_rules_a_setup_out_is_an_attempt_of_that_producer():
+    """Of producers of one date, folded together."""
+    attempts = [attempt for name in ("4.7.1_laton", "4.7.1_short", "5.3.3_laton") for attempt in recorded(name)[0]]
+    found = folded(rows_of(attempts, [], recorded_routes()), OPTIONS)["producer_release"].to_pylist()
+    sent_by = {attempt["msg_id"]: attempt["client_id"] for attempt in attempts}
+    named = [row for row in found if row["msg_id"]]
+    assert [row for row in named if sent_by[row["msg_id"]] != row["client_id"]] == []
+    assert {row["client_id"] for row in named if row["ruled_out_by"] == "turns"} > {attempts[0]["client_id"]}
 
 
 def test_what_the_real_classes_are_is_never_ruled_out():

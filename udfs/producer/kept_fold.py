@@ -64,7 +64,7 @@ class Told(NamedTuple):
     def as_one(self) -> Told:
         """The same, what came part by part as one."""
         held = joined(*self.held)
-        is_same = all(one is other for one, other in zip(self.held[1:], self.longest[1:], strict=True))
+        is_same = all(one is other for one, other in zip(self.held, self.longest, strict=True))
         longest = held if is_same else joined(*self.longest)
         return Told([held], [joined(*self.down)], [longest], [pa.concat_tables(self.verdicts)], self.counts)
 

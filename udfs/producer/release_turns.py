@@ -200,6 +200,7 @@ def _is_listed(used: IntArray, since: int, until: int, topic: str, broker: int, 
 
 
 def series_of(
+    row: IntArray,
     begin: IntArray,
     broker: IntArray,
     topic: Sequence[str],
@@ -207,23 +208,26 @@ def series_of(
     retry: BoolArray,
     queue: IntArray,
 ) -> list[Series]:
-    """The series of one process, whose attempts are given in order; those without a thread or a queue are left out."""
+    """The series of one process, whose attempts are given in order; those without a thread or a queue are left out.
+
+    ``row``: where each attempt stands in the sample.
+    """
     by_thread: dict[tuple[str, str], list[int]] = {}
     queues: dict[tuple[str, int], int] = {}
-    for row, (of, name) in enumerate(zip(topic, thread, strict=True)):
-        key = of, int(broker[row])
-        queues[key] = max(queues.get(key, 0), int(queue[row]) + 1)
+    for nth, (of, name) in enumerate(zip(topic, thread, strict=True)):
+        key = of, int(broker[nth])
+        queues[key] = max(queues.get(key, 0), int(queue[nth]) + 1)
         if name is not None:
-            by_thread.setdefault((of, name), []).append(row)
+            by_thread.setdefault((of, name), []).append(nth)
     laps: dict[str, int] = {}
     for (of, _), count in queues.items():
         laps[of] = laps.get(of, 0) + 2 * count
     found = []
-    for (of, _), rows in sorted(by_thread.items()):
-        place = np.array(rows)
+    for (of, _), places in sorted(by_thread.items()):
+        place = np.array(places)
         again = retry[place]
         run = np.where(again, -1, np.cumsum(again))
-        found.append(Series(of, place, begin[place], broker[place], run, laps[of]))
+        found.append(Series(of, row[place], begin[place], broker[place], run, laps[of]))
     return found
 
 
@@ -360,7 +364,8 @@ def looked_at(
     for process in np.unique(process_of).tolist():
         rows = np.flatnonzero((process_of == process) & ~a.pinned)
         own = {name: [values[row] for row in rows.tolist()] for name, values in texts.items()}
-        series = series_of(a.begin[rows], broker[rows], own["topic"], own["thread"], ~first[rows], queue[rows])
+        retry = ~first[rows]
+        series = series_of(rows, a.begin[rows], broker[rows], own["topic"], own["thread"], retry, queue[rows])
         firsts = rows[first[rows]]
         chosen = [
             _chosen(a.begin[of], broker[of], queue[of])
