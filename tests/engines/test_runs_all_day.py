@@ -42,6 +42,12 @@ def first_run(tmp_path_factory) -> Callable[[Path], LocalLake]:
     return copied
 
 
+@pytest.fixture
+def pageless(monkeypatch) -> None:
+    """Runs whose page nobody looks at, a fifth of each."""
+    monkeypatch.setattr("hindsight.jobs.run_pipeline._page", lambda *_: "")
+
+
 def run(place: Path, lake: str) -> None:
     assert run_pipeline(["--landing", str(place / "landing"), "--lake", str(place / lake)]) == DONE
 
@@ -71,14 +77,14 @@ def told_so_far(place: Path) -> tuple[int, int]:
         return told.read_all().num_rows, told.num_record_batches
 
 
-def test_what_quiet_runs_keep_of_their_walk_does_not_grow(tmp_path):
+def test_what_quiet_runs_keep_of_their_walk_does_not_grow(pageless, tmp_path):
     for number in range(4):  # the first two begin at midnight
         land(tmp_path / "landing", number, 5, lines=20)
         run(tmp_path, "lake")
     assert told_so_far(tmp_path) == (3, 1)  # shared, expected, and a topic without a route
 
 
-def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time(first_run, tmp_path):
+def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time(first_run, pageless, tmp_path):
     lake = first_run(tmp_path)
     old, tables = time.time() - 8 * 86400, [table for table in TABLES.values() if lake.exists(table)]
     for table in tables:
@@ -98,7 +104,7 @@ def test_runs_clear_away_what_is_older_than_the_retention_a_few_tables_at_a_time
     assert sum(not Path(lake.path(table), "part-left.parquet").exists() for table in tables) == 4
 
 
-def test_a_run_forgets_publications_and_checks_that_nobody_can_ask_for(first_run, tmp_path):
+def test_a_run_forgets_publications_and_checks_that_nobody_can_ask_for(first_run, pageless, tmp_path):
     lake = first_run(tmp_path)
     own = {PUBLICATION: "published_at", QUALITY_RESULT: "checked_at"}
     for table, at in own.items():
