@@ -107,7 +107,7 @@ MANY = [(many_topics, 200_000), (many_members, 100_000), (many_silent_brokers, 5
 
 @pytest.mark.parametrize(
     ("make", "count", "longest_s"),
-    [(*few, 4) for few in FEW] + [pytest.param(*many, 110, marks=pytest.mark.soak) for many in MANY],
+    [(*few, 3) for few in FEW] + [pytest.param(*many, 110, marks=pytest.mark.soak) for many in MANY],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_sweep_is_bounded_in_time_memory_and_lines(make, count, longest_s, tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ from tests.pipeline.test_rebalances_of_the_captures import ORACLE, lake_of
 T = 1795252692000  # 2026-11-21
 LAST, FIRST, TIMESTAMP = (f"CONSUME_FROM_{rule}" for rule in ("LAST_OFFSET", "FIRST_OFFSET", "TIMESTAMP"))
 TAKEN, MOVED = T + 60_000, T + 200_000
+SENT = (45, 580, 595)  # offsets of messages
 
 
 def rows_of(lake: str, query: str) -> list[dict]:
@@ -116,7 +117,7 @@ def lake(tmp_path_factory) -> str:
         (place / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     hook = landing / "producer_hook/cluster=c"
     hook.mkdir(parents=True)
-    (hook / "s.jsonl").write_text("".join(json.dumps(sent(offset)) + "\n" for offset in (45, 580, 595)))
+    (hook / "s.jsonl").write_text("".join(json.dumps(sent(offset)) + "\n" for offset in SENT))
     for name, lines in story.logs.items():
         place = landing / f"client_log/cluster=c/{name}"
         place.mkdir(parents=True)
@@ -189,6 +190,16 @@ def test_a_reading_of_0_does_not_say_whether_an_offset_was_stored(begun):
     assert [begun["idle", "two"][name] for name in WHY] == ["unknown", "zero_or_none"]
 
 
+@pytest.fixture(scope="module")
+def lives(lake) -> dict[int, tuple[dict, str]]:
+    """What is said of each message, to machines and to people."""
+
+    def said(offset: int, *form: str) -> str:
+        return CliRunner().invoke(app_of("message"), ["message", f"M{offset}", "--lake", lake, *form]).output
+
+    return {offset: (json.loads(said(offset, "--json")), said(offset)) for offset in SENT}
+
+
 @pytest.mark.parametrize(
     ("offset", "group", "line"),
     [
@@ -199,13 +210,12 @@ def test_a_reading_of_0_does_not_say_whether_an_offset_was_stored(begun):
         (45, "moved", ""),
     ],
 )
-def test_a_message_that_a_hand_over_skipped_or_brought_again_says_so(lake, offset, group, line):
-    done = CliRunner().invoke(app_of("message"), ["message", f"M{offset}", "--lake", lake, "--json"])
-    told = [each["told"] for each in json.loads(done.output)["groups"][group]["moved"]]
+def test_a_message_that_a_hand_over_skipped_or_brought_again_says_so(lives, offset, group, line):
+    as_json, as_text = lives[offset]
+    told = [each["told"] for each in as_json["groups"][group]["moved"]]
     assert [each[: len(line)] for each in told] == ([line] if line else [])
-    (verdict,) = json.loads(done.output)["groups"][group]["verdicts"]
+    (verdict,) = as_json["groups"][group]["verdicts"]
     assert verdict["verdict"] == "unknown"  # no recorder says whether it was given to anybody
-    as_text = CliRunner().invoke(app_of("message"), ["message", f"M{offset}", "--lake", lake]).output
     assert line in as_text
 
 
