@@ -92,16 +92,28 @@ def contents(packed: bytes) -> dict[str, bytes]:
 
 def left(names: set[str], packed: bytes) -> list[tuple[str, str]]:
     """Names of which a form is in a file, with the entry."""
-    found = []
+    found = set()
+    by_first = _by_first_piece(frozenset(names))
     for entry, content in contents(packed).items():
         # A form of which some four bytes are nowhere is not there: few are left to be searched for.
         pieces = {*_pieces(content)}
-        found += [
-            (name, entry)
-            for name in names
-            if any(all(piece in pieces for piece in _pieces(form)) and form in content for form in forms(name))
-        ]
+        for piece in by_first.keys() & pieces:
+            found |= {
+                (name, entry)
+                for form, name in by_first[piece]
+                if form[-_SHORTEST:] in pieces and form[len(form) // 2 - 2 :][:_SHORTEST] in pieces and form in content
+            }
     return sorted(found)
+
+
+@cache
+def _by_first_piece(names: frozenset[str]) -> dict[bytes, list[tuple[bytes, str]]]:
+    """Every form of names, with the name, by its first bytes."""
+    found: dict[bytes, list[tuple[bytes, str]]] = {}
+    for name in names:
+        for form in forms(name):
+            found.setdefault(form[:_SHORTEST], []).append((form, name))
+    return found
 
 
 def _pieces(content: bytes) -> Iterator[bytes]:
