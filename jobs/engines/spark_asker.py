@@ -53,7 +53,9 @@ class SparkAsker(Asker):
         """Refuse what would do more than ask: Spark runs a command as soon as it is given one."""
         plan = self._spark._jsparkSession.sessionState().sqlParser().parsePlan(query)
         if not _name_of(plan).startswith(_TELLS):
-            for node in _nodes(plan):
+            # One of each class: every question about a node goes to the JVM and back.
+            of_class = {str(node.getClass().getName()): node for node in _nodes(plan)}
+            for node in of_class.values():
                 if _name_of(node) in _RUNS or any(_is_a(node, kind) for kind in _DOES):
                     raise only_read(_name_of(node))
 
