@@ -47,6 +47,7 @@ OF_SPARK = (
     "tests/engines/test_change_of_engine.py",
     "tests/engines/test_publication.py",
     "tests/engines/test_runners.py",
+    "tests/engines/test_spark_lake.py",
     "tests/pipeline/test_asking_on_both_engines.py",
     "tests/pipeline/test_kills.py",
     "tests/pipeline/test_migration.py",

@@ -53,8 +53,9 @@ EACH_FIRST = [
 
 
 @pytest.fixture
-def engines(spark, tmp_path) -> Callable[..., dict[str, Any]]:
-    """Both engines on one lake, as two runs that come one after the other."""
+def engines(spark, tmp_path, monkeypatch) -> Callable[..., dict[str, Any]]:
+    """Both engines on one lake, as two runs that come one after the other; what is little Spark reads too."""
+    monkeypatch.setattr(delta_tables, "_LITTLE_BYTES", -1)
 
     def runs(root: str = "lake") -> dict[str, Any]:
         place = str(tmp_path / root)

@@ -11,13 +11,14 @@ import pytest
 
 from hindsight.conf.settings_file import PremiseError, load_premises, load_settings
 from hindsight.jobs import flag_allocation_drift, rebuild_availability
-from hindsight.jobs.asking.asking import spark_asker
 from hindsight.jobs.commands import what_if_command as what_if
 from hindsight.jobs.commands.compare_command import derivations
 from hindsight.jobs.commands.what_if_command import effects, made
 from hindsight.jobs.engines.asker import BadQueryError
+from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.local_asker import LocalAsker
 from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.engines.spark_asker import SparkAsker
 from hindsight.jobs.lake.what_ifs import WhatIfNameError, drop, what_if_root, what_ifs
 from hindsight.jobs.running.run_context import EVERY_DATE, DateRange, NoSuchDatesError, RunContext
 from hindsight.jobs.scenarios.difference_causes import Causes, published_side
@@ -254,9 +255,8 @@ def test_no_table_of_a_lake_is_named_like_one_of_a_what_if():
 def test_spark_answers_side_by_side_too(spark, sampled, settings):
     make(sampled, settings, 'group = {consumer_group = "g_avg", strategy = "AVG_BY_CIRCLE"}', name="on_spark")
     asked = "SELECT strategy, COUNT(*) AS rounds FROM what_if_on_spark_group_round GROUP BY strategy ORDER BY strategy"
-    answers = [
-        asker.answer(asked).read_all().to_pylist()
-        for asker in (spark_asker(spark, str(sampled), settings), LocalAsker(lake_of(sampled)))
-    ]
+    # Without names for the lake's own tables: they are not asked for.
+    on_spark = SparkAsker(spark, Lake(spark, str(sampled), retention_days=settings.delta.retention_days))
+    answers = [asker.answer(asked).read_all().to_pylist() for asker in (on_spark, LocalAsker(lake_of(sampled)))]
     assert answers[0] == answers[1]
     assert "AVG_BY_CIRCLE" in {row["strategy"] for row in answers[0]}

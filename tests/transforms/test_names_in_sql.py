@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from hindsight.jobs.asking.asking import spark_asker
 from hindsight.jobs.engines.asker import records
 from hindsight.jobs.engines.delta_tables import Lake
 from hindsight.jobs.engines.local_asker import LocalAsker
@@ -17,7 +16,7 @@ from hindsight.jobs.engines.spark_asker import SparkAsker
 from hindsight.jobs.engines.spark_sql import sql_text
 from hindsight.jobs.explaining.explain_row import NotOneRowError, explain
 from hindsight.jobs.explaining.explanation import same
-from hindsight.schemas import QUARANTINE
+from hindsight.schemas import QUARANTINE, TABLES
 from tests.hostile_texts import HOSTILE
 
 
@@ -71,10 +70,13 @@ def test_rows_of_files_with_hostile_names_are_replaced_and_no_others(substitutin
     assert lake.read(QUARANTINE).count() == len(HOSTILE)
 
 
-def test_a_condition_that_would_end_its_query_is_refused(spark, settings, tmp_path):
-    local = LocalAsker(LocalLake(str(tmp_path), retention_days=7))
-    for asker in (local, spark_asker(spark, str(tmp_path), settings)):
+def test_a_condition_that_would_end_its_query_is_refused(spark, tmp_path):
+    local, lake = LocalAsker(LocalLake(str(tmp_path), retention_days=7)), Lake(spark, str(tmp_path), retention_days=7)
+    for name in ("send_verdict", "quarantine"):
+        lake.read(TABLES[name]).createOrReplaceTempView(name)
+    for asker in (local, SparkAsker(spark, lake)):
         for condition in ("1 = 1) UNION SELECT (", "1 = 1; DROP TABLE quarantine", "1 = 1; SELECT 1 WHERE true", "'"):
             with pytest.raises(NotOneRowError, match="cannot be read"):
                 explain(asker, "send_verdict", condition)
-    spark.sql("USE default")
+    for name in ("send_verdict", "quarantine"):
+        spark.catalog.dropTempView(name)
