@@ -75,7 +75,8 @@ class Lake(ArrowLake):
     ) -> None:
         self.spark = spark
         self.root = qualified(spark, root).rstrip("/")
-        file_system(self.root)  # as workers will; raises where they could not
+        os.environ.update(store_of(spark))  # this process reads and writes files, too
+        file_system(self.root)  # raises where neither it nor workers can
         self.retention_days = retention_days
         self.confirm = confirm
         self._of_contract: set[str] = set()
@@ -148,10 +149,7 @@ class Lake(ArrowLake):
 
     def _reads_here(self, files: Sequence[DataFile]) -> bool:
         """Whether this process reads files itself: Spark plans a second and runs three jobs for a single row."""
-        is_little = sum(file.size for file in files) <= _LITTLE_BYTES
-        if is_little:
-            os.environ.update(store_of(self.spark))
-        return is_little
+        return sum(file.size for file in files) <= _LITTLE_BYTES
 
     @override
     def files(
@@ -185,8 +183,6 @@ class Lake(ArrowLake):
                 here.append(piece)
             else:
                 found += staged_files(self.folder(table), piece)
-        if any(isinstance(piece, pa.Table) for piece in here):
-            os.environ.update(store_of(self.spark))  # this process writes them
         return found + super()._staged(table, here)
 
     @override
