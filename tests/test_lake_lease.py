@@ -235,17 +235,18 @@ WRITES = {
 
 
 @pytest.mark.parametrize("write", [*WRITES, "add_candidates"])
-def test_no_write_begins_without_the_lease(write, monkeypatch):
+def test_no_write_begins_without_the_lease(write, spark, tmp_path, monkeypatch):
     def lost() -> None:
         raise LeaseLostError
 
-    lake = Lake(SimpleNamespace(), "nowhere", retention_days=7, confirm=lost)
+    lake = Lake(spark, str(tmp_path), retention_days=7, confirm=lost)
     monkeypatch.setattr(lake, "exists", lambda _: False)
     with pytest.raises(LeaseLostError):
         if write == "add_candidates":
             lake.add_candidates(SEND_ATTEMPT, None, first=True)
         else:
             getattr(lake, write)(SEND_ATTEMPT, *WRITES[write])
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_hadoops_client_keeps_the_files_as_well(spark, tmp_path, quick):
