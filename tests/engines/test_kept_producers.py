@@ -27,7 +27,7 @@ from hindsight.schemas import INGESTED_FILE, LOST_LINES, PRODUCER_INSTANCE, SEND
 from hindsight.udfs.fault_tolerance import profile_for
 from hindsight.udfs.producer import producer_date
 from hindsight.udfs.producer.kept_fold import CannotGoOnError
-from hindsight.udfs.producer.release_counted import Samples
+from hindsight.udfs.producer.weighed_samples import Samples
 from tests.engines.test_drift_buckets import filled
 from tests.finding_cases import EAGER
 from tests.folded import rows_of

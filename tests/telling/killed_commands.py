@@ -20,10 +20,10 @@ from unittest.mock import patch
 
 from hindsight.jobs.command_line import main
 from hindsight.jobs.commands import events_command
-from hindsight.jobs.commands.events_command import Cursors
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.lake import lake_lease
 from hindsight.jobs.telling import incident_noting, sinks
+from hindsight.jobs.telling.delivery import Cursors
 
 Pass = Callable[[str], None]
 

@@ -15,9 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from hindsight.jobs.commands import events_command
-from hindsight.jobs.commands.events_command import Cursors, deliver
 from hindsight.jobs.engines.local_lake import LocalLake
+from hindsight.jobs.telling import delivery
+from hindsight.jobs.telling.delivery import Cursors, deliver
 from hindsight.jobs.telling.incident_noting import SinceError, number_before
 from hindsight.jobs.telling.sinks import Sink, SinkError, sink_of
 from hindsight.udfs.telling.incident_news import Clock, news, told_by
@@ -211,7 +211,7 @@ def test_a_crash_between_sending_and_remembering_sends_that_event_again_with_its
             raise KeyboardInterrupt
         move(self, name, number)
 
-    monkeypatch.setattr(events_command.Cursors, "move", crash)
+    monkeypatch.setattr(delivery.Cursors, "move", crash)
     with pytest.raises(KeyboardInterrupt):
         deliver(sink(server, "webhook"), events, 0, cursors, settings.events)
     monkeypatch.undo()

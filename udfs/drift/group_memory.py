@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from hindsight.udfs.consumer.absent_members import Absence
 from hindsight.udfs.consumer.drift_timing import Timing
 from hindsight.udfs.consumer.group_round import GroupRound
 from hindsight.udfs.consumer.offset_marks import NO_READINGS, OffsetMarks, Readings
@@ -27,7 +28,6 @@ from hindsight.udfs.drift.disturbances import (
     AGREE,
     ROLLOUT,
     SUBSCRIPTION,
-    Absence,
     Disturbance,
     grace_end,
     interval_s,

@@ -65,12 +65,13 @@ from hindsight.udfs.producer.producer_rows import (
     window_rows,
 )
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes, routes_of
-from hindsight.udfs.producer.release_counted import Weighing, ladders_of
+from hindsight.udfs.producer.release_counted import ladders_of
 from hindsight.udfs.producer.replay_rules import Override
 from hindsight.udfs.producer.replayed_day import Day, day_of
 from hindsight.udfs.producer.return_rules import NOTHING_KNOWN, KnownSends, known_sends, worth_watching
 from hindsight.udfs.producer.send_calls import NO_LOSSES, SendParts, send_call_rows
 from hindsight.udfs.producer.unseen_life import Gap
+from hindsight.udfs.producer.weighed_samples import Weighing
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.

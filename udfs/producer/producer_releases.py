@@ -25,8 +25,6 @@ from hindsight.udfs.producer.release_counted import (
     Counted,
     Evidence,
     Ladder,
-    Samples,
-    Weighing,
     candidates_of,
     is_whole,
 )
@@ -44,6 +42,7 @@ from hindsight.udfs.producer.release_turns import (
 from hindsight.udfs.producer.replay_rules import Recorded, Rules
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import INFERRED, SETTINGS_CHANGED
+from hindsight.udfs.producer.weighed_samples import Samples, Weighing
 from hindsight.udfs.release_profiles import PROFILES
 
 REMAINS, RULED_OUT = "remains", "ruled_out"
@@ -113,9 +112,7 @@ def inferred_rules(known: Recorded, judged: Sequence[Judged], is_cut: bool) -> R
         or (each.candidate._replace(detector_enabled=False), each.families) not in without
     ]
     likeliest = remaining[0]
-    # What decides windows beyond what was looked at, and what was looked at.
-    setups = [(each.candidate.latency_fault_enabled, each.candidate.profile) if is_cut else None for each in remaining]
-    says = {(setup, each.evidence.says) for setup, each in zip(setups, remaining, strict=True) if each.evidence}
+    says = {(_setup(each) if is_cut else None, each.evidence.says) for each in remaining if each.evidence}
     turns = likeliest.evidence.turns if likeliest.evidence else NONE
     back = turns.chances - turns.against
     fits = all(count.is_misread() for each in remaining if each.evidence for count in each.evidence.counts.values())
@@ -127,6 +124,11 @@ def inferred_rules(known: Recorded, judged: Sequence[Judged], is_cut: bool) -> R
     how = "on" if likeliest.candidate.latency_fault_enabled else "off"
     reason = f"inferred from what it chose: switch {how}, {names} (see producer_release)"
     return rules._replace(family=names, reasons=(reason,))
+
+
+def _setup(judged: Judged) -> tuple[object, ...]:
+    """What decides windows beyond what was looked at."""
+    return judged.candidate.latency_fault_enabled, judged.candidate.profile
 
 
 def release_rows(
