@@ -25,7 +25,7 @@ from tests.random_examples import SOAKING
 
 SCOPE = CAPTURES / "scope"
 VERDICTS = [json.loads(line) for line in (SCOPE / "verdicts.jsonl").read_text().splitlines()]
-# Groups of every kind; the copies hold these alone, and in `make test` fewer of them.
+# Groups of every kind; the copies hold these alone.
 GROUPS = {
     "scope": ("g_push", "g_gone", "g_pull", "g_assign", "g_grpc", "g_static", "g_view"),
     "oracle": ("g_avg", "g_mix", "g_sub", "g_skew", "g_order", "g_hash", "g_idle", "g_bcast"),
@@ -68,12 +68,6 @@ OF_SCOPE: dict[str, Damage] = {
 # An earlier capture, of push consumers on physical queues alone.
 OF_ORACLE = {f"oracle_{name}": OF_SCOPE[name] for name in ("dropped", "failed", "misshapen")}
 COPIES = OF_SCOPE | OF_ORACLE
-FEWER = {
-    "by_lot": ("g_push", "g_gone", "g_static"),
-    "misshapen": ("g_pull", "g_assign", "g_grpc", "g_view"),
-    "no_infos": ("g_push", "g_static", "g_view"),
-    "oracle_dropped": ("g_avg", "g_mix", "g_order", "g_idle"),
-}
 SOON = ("by_lot", "misshapen", "no_infos", "oracle_dropped")  # the others are for the soak
 LATER = tuple(copy for copy in COPIES if copy not in SOON)
 
@@ -84,8 +78,8 @@ def whole_of(copy: str) -> str:
 
 
 def groups_of(copy: str) -> tuple[str, ...]:
-    """The groups that a copy holds: in the soak all of each, else those that a lack of that kind concerns most."""
-    return GROUPS[whole_of(copy)] if SOAKING else FEWER[copy]
+    """The groups that a copy holds: with fewer of them no finding would be made certain by a lack of some kinds."""
+    return GROUPS[whole_of(copy)]
 
 
 def lines_of(path: Path) -> list[Line]:
