@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from hdfs_native.fsspec import HdfsFileSystem
 
 from hindsight.conf.failure import RUN_FAILED, WRONG_USAGE
 from hindsight.conf.settings_file import SettingsError, load_settings
-from hindsight.jobs.lake.lake_place import environment_of
+from hindsight.jobs.lake.lake_place import environment_of, file_system
 from hindsight.jobs.landing.landing_root import LandingRoot
 from hindsight.jobs.running.places import NoPortError, lake_folder, port_had, without_password
 from tests.commands import command
@@ -175,3 +176,10 @@ def test_whatever_keeps_a_port_has_a_sentence(number, said):
 )
 def test_what_spark_knows_of_a_store_is_told_to_other_libraries(options, told):
     assert environment_of(options.get) == told
+
+
+def test_a_client_of_hdfs_is_not_kept_by_fsspec():
+    """What fsspec keeps it ends in a process that is forked to start a JVM, and waits there for ever."""
+    system, path = file_system("hdfs://127.0.0.1:9/lake")
+    assert path == "/lake" and file_system("hdfs://127.0.0.1:9/lake")[0] is system
+    assert HdfsFileSystem._cache == {}

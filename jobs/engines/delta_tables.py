@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from typing_extensions import override
 
+from hindsight.conf.failure import ExpectedError
 from hindsight.jobs.engines.arrow_columns import conformed_rows
 from hindsight.jobs.engines.arrow_lake import (
     CANDIDATES,
@@ -60,6 +61,11 @@ _WRITTEN_MEANWHILE = (
 )
 _DELTA = "org.apache.spark.sql.delta"
 _LITTLE_BYTES = 8 << 20
+_READER = 1  # Delta's protocol of tables whose rows are what their files hold, under the names that stand there
+
+
+class ForeignProtocolError(ExpectedError):
+    """Raised where a table has a feature by which its files alone do not tell its rows; nothing was read."""
 
 
 class Lake(ArrowLake):
@@ -170,10 +176,24 @@ class Lake(ArrowLake):
         if version != (at := (now.metadata().id(), now.version())):
             if table.name not in self._of_contract:
                 self.read(table)  # refuses what is of no contract
+            self._check_protocol(table, now.protocol())
             told = _told_by_commit(now)
             found = _files_of(DataFrame(now.allFiles().toDF(), self.spark)) if told is None else told
             self._known_files[table.name] = at, found
         return [known for known in found if dates is None or not table.dated or known.file.event_date in dates]
+
+    def _check_protocol(self, table: Table, protocol: Any) -> None:
+        """Refuse a table some of whose rows a deletion vector takes away, or whose columns are mapped to other names.
+
+        Workers and this process read files by Arrow, which knows neither, and would take deleted rows for rows.
+        """
+        if (reader := protocol.minReaderVersion()) > _READER:
+            raise ForeignProtocolError(
+                f"{self.path(table)} has Delta's reader protocol {reader} (deletion vectors, or columns mapped to "
+                "other names), by which its files alone do not tell its rows. Somebody has given it this feature: "
+                "drop it (ALTER TABLE ... DROP FEATURE ...), or build the lake again from its landing files, in "
+                "another folder."
+            )
 
     @override
     def _staged(self, table: Table, pieces: Iterable[Any]) -> list[StagedFile]:

@@ -26,7 +26,8 @@ _EXTRAS = (
     (("great_expectations",), "Great Expectations", "gates", "make test", "or ask hindsight check"),
 )
 _ON_REQUEST = "{} is not installed here: install rocketmq-hindsight[{}] (in a clone: {}), {}."
-_RAISED = re.compile(r"^(?:\w+\.)*(\w+: .+)$", re.MULTILINE)
+# What was raised stands behind the last line of code of a traceback; what its own text says may go on for lines.
+_RAISED = re.compile(r"^ *File \".+\", line \d+, in .+\n(?: +.*\n)*(?:\w+\.)*(\w+: .+)$", re.MULTILINE)
 _VANISHED = re.compile(r"FileNotFoundError: (?:\[Errno 2\] )?(.*)")
 
 

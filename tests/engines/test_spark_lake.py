@@ -20,12 +20,13 @@ from hindsight.jobs.engines import delta_tables
 from hindsight.jobs.engines.arrow_columns import NullInColumnError, chosen
 from hindsight.jobs.engines.arrow_lake import ConcurrentWriteError
 from hindsight.jobs.engines.data_files import rows_in
-from hindsight.jobs.engines.delta_tables import Lake
+from hindsight.jobs.engines.delta_tables import ForeignProtocolError, Lake
 from hindsight.jobs.engines.lake_rows import Where
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.engines.spark_runner import SparkRunner
 from hindsight.jobs.lake.cluster_dates import ClusterDate
+from hindsight.jobs.lake.lake_place import qualified
 from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.schemas import TOPIC_ROUTE
 from hindsight.schemas.arrow_types import arrow_schema
@@ -190,3 +191,30 @@ def test_a_null_where_the_contract_has_none_is_refused_and_nothing_is_stored(spa
     assert (lake.version(TOPIC_ROUTE), len(lake.rows(TOPIC_ROUTE))) == (1, 1)
     assert exit_code(lambda: lake.append(TOPIC_ROUTE, spark.createDataFrame(one_route.drop(["perm"])))) == RUN_FAILED
     assert capsys.readouterr().err.startswith("hindsight: a worker failed: NullInColumnError: topic_route: perm may")
+
+
+def test_a_table_whose_files_alone_do_not_tell_its_rows_is_refused(spark, tmp_path, one_route):
+    """Somebody else's DELETE took a row away by a deletion vector: its file still holds it."""
+    lake = Lake(spark, str(tmp_path), retention_days=7)
+    lake.append(TOPIC_ROUTE, pa.concat_tables([one_route, one_route.set_column(0, "cluster", pa.array(["d"]))]))
+    place = f"delta.`{lake.path(TOPIC_ROUTE)}`"
+    spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(f"DELETE FROM {place} WHERE cluster = 'd'")
+    of_d = Where(values={"cluster": ["d"]})
+    for read, *asked in (("files",), ("rows", ["cluster"]), ("counted", ["cluster"]), ("delete", of_d)):
+        again = Lake(spark, str(tmp_path), retention_days=7)
+        with pytest.raises(ForeignProtocolError, match=r"topic_route has Delta's reader protocol 3 .* DROP FEATURE"):
+            getattr(again, read)(TOPIC_ROUTE, *asked)
+
+
+def test_a_plain_path_is_a_place_of_spark_s_own_store(spark, tmp_path):
+    """Which workers do not know: to them it would be a folder of their own machine."""
+    options = spark._jsc.hadoopConfiguration()
+    own, nobody = options.get("fs.defaultFS"), "hdfs://127.0.0.1:9"
+    options.set("fs.defaultFS", nobody)
+    try:
+        assert qualified(spark, "/lake") == f"{nobody}/lake"
+        assert qualified(spark, f"file:{tmp_path}") == f"file:{tmp_path}"
+    finally:
+        options.set("fs.defaultFS", own)
+    assert qualified(spark, str(tmp_path)) == str(tmp_path)
