@@ -61,6 +61,7 @@ def test_a_missing_interpreter_on_the_workers_is_one_sentence(run):
     assert "PYSPARK_PYTHON is '/no/such/python', which cannot be run" in sentence(done)
 
 
+@pytest.mark.spark  # it is Spark's own start that asks
 def test_no_route_to_the_jars_is_one_sentence(tmp_path, monkeypatch):
     """Spark without the Delta jars, an empty Ivy cache, and no repository to ask."""
     from hindsight.jobs.running import delta_jars
