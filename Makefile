@@ -67,9 +67,10 @@ demo: $(if $(filter spark,$(ENGINE)),$(SPARK_READY),$(READY))  ## run the pipeli
 	@echo "The report, for a browser:"
 	@echo "  $(CURDIR)/lake/report.html"
 
-# what is compiled is kept, whatever the environment says: to rewrite each test module takes ten seconds a process
-test: $(CHECKS_READY) $(if $(JAVA),$(SPARK_READY))  ## run the tests, in two processes where there are two cores; of Spark where Java is
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder
+# what is compiled is kept, whatever the environment says: to rewrite each test module takes ten seconds a process.
+# Three processes, as a quarter of the time each waits for Spark, a command or a page: two keep two cores busy for 76 %.
+test: $(CHECKS_READY) $(if $(JAVA),$(SPARK_READY))  ## run the tests, in three processes; of Spark where Java is
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: $(CHECKS_READY) $(SPARK_READY) $(SCHEDULERS_READY) $(STORES_READY) $(MODELS_READY) $(MANUAL_READY)  ## run the long tests that `make test` leaves out
 	HINDSIGHT_SOAK=1 $(BIN)/python -m pytest --timeout 7200 -m "soak or random"
