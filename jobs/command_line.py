@@ -17,7 +17,7 @@ from hindsight.jobs.running.exit_codes import exit_code
 from hindsight.jobs.running.interrupts import listen
 from hindsight.jobs.running.own_release import own_build, own_release
 from hindsight.jobs.running.places import is_submitted
-from hindsight.jobs.running.run_log import start_log
+from hindsight.jobs.running.terminal import start_log
 from hindsight.jobs.running.unseen import pandas_when_asked
 
 

@@ -28,7 +28,8 @@ ROOT = Path(__file__).parent.parent
 STEP = """
 import logging
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.run_log import start_log, tell
+from hindsight.jobs.running.run_log import tell
+from hindsight.jobs.running.terminal import start_log
 start_log()
 context = RunContext("landing", run_id="run-1")
 try:
@@ -154,7 +155,7 @@ def test_progress_is_shown_on_the_terminal_and_leaves_stdout_alone():
     code = """
 import time
 from types import SimpleNamespace as Spark
-from hindsight.jobs.running.run_log import progress
+from hindsight.jobs.running.terminal import progress
 stage = Spark(name="scan parquet", numTasks=8, numCompletedTasks=3)
 tracker = Spark(getActiveStageIds=lambda: [7], getStageInfo={7: stage}.get)
 with progress(Spark(statusTracker=lambda: tracker)):

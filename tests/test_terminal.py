@@ -119,7 +119,8 @@ def test_spark_s_own_log_holds_nothing_that_a_terminal_obeys(spark):
 
 LOGS = """
 import logging
-from hindsight.jobs.running.run_log import start_log, tell
+from hindsight.jobs.running.run_log import tell
+from hindsight.jobs.running.terminal import start_log
 start_log()
 tell("found " + NAME, file=NAME)
 logging.getLogger("a_library").warning("cannot read %s", NAME)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hindsight.conf.settings import Settings
 from hindsight.jobs.running.places import Engine
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.run_log import shown
+from hindsight.jobs.running.terminal import shown
 from hindsight.jobs.running.unseen import pandas_when_asked
 from hindsight.schemas import TABLES
 

@@ -34,9 +34,9 @@ from hindsight.jobs.engines.spark_sql import staged
 from hindsight.jobs.engines.spark_workers import Batches, PackedRows, by_workers, tasks_frame, tasks_of
 from hindsight.jobs.lake.lake_lease import held
 from hindsight.jobs.running.run_context import RunContext
-from hindsight.jobs.running.run_log import progress
 from hindsight.jobs.running.scratch_folder import ScratchFolder
 from hindsight.jobs.running.spark_session import spark_session
+from hindsight.jobs.running.terminal import progress
 
 _BLOB = "name string, key long, place long, rows binary"
 _SCHEMA = pa.schema([("name", pa.string()), ("key", pa.int64()), ("place", pa.int64()), ("rows", pa.binary())])

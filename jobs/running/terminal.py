@@ -1,25 +1,41 @@
 """What people read on a terminal: text in, the same without anything that a terminal obeys out.
 
 Names and messages come from whoever wrote the input; an escape sequence in them could recolour, hide or forge lines.
+A run's events and its progress stand on stderr: words on a terminal, elsewhere one JSON line an event.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from functools import cache
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from hindsight.jobs.running.run_log import LOGGER
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from rich.console import Console
+    from rich.spinner import Spinner
+    from structlog.typing import EventDict, Processor
 
 # Control characters (C0 but for the tab, DEL, C1), line ends of Unicode, what turns the writing direction, and halves
 # of surrogate pairs, which no stream can write.
 _OBEYED = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _COLOURS = {"CRITICAL": "1;31", "HIGH": "31", "MEDIUM": "33", "LOW": "36"}
+_LOOK_EVERY_S = 0.5
+_PLANNING = "planning"
+_NOT_FOR_PEOPLE = frozenset({"at", "event", "job", "level", "run_id"})
 _SEVERITY = re.compile(rf"^ *(?:{'|'.join(_COLOURS)})\b")
 
 
@@ -132,3 +148,106 @@ def wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
     room = max(40, shutil.get_terminal_size().columns - len(indent))
     lines = [line.plain.rstrip() for line in Text(legible(text)).wrap(Console(width=room), room)]
     return [(indent if place or first is None else first) + line for place, line in enumerate(lines)]
+
+
+def start_log() -> None:
+    """Send the run's events to stderr, and what libraries warn of; not errors that are raised as well."""
+    import structlog  # which ``run_log`` has loaded
+
+    common: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+    ]
+    structlog.configure(
+        processors=[*common, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    shown: Processor = _words if sys.stderr.isatty() else structlog.processors.JSONRenderer(ensure_ascii=False)
+    handler = _OnConsole()
+    handler.addFilter(lambda record: record.name == LOGGER or record.levelno >= logging.WARNING)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=common,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                shown,
+            ],
+        )
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger(LOGGER).setLevel(logging.INFO)
+    for chatty in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"):
+        logging.getLogger(chatty).setLevel(logging.CRITICAL)
+
+
+def progress(spark: SparkContext) -> AbstractContextManager[None]:
+    """Show on a terminal, while the block runs, how many tasks of the stages at work are done."""
+    tracker = spark.statusTracker()
+
+    def at_work() -> str:
+        stages = [info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info]
+        done, every = sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)
+        return f"{done} of {every} tasks, stages: {', '.join(s.name for s in stages)}" if stages else _PLANNING
+
+    return shown(at_work)
+
+
+@contextmanager
+def shown(at_work: Callable[[], str]) -> Iterator[None]:
+    """Show on a terminal, while the block runs, what is at work."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    ended = Event()
+    spinner = Spinner("dots", _PLANNING)
+    # stdout is left alone: it may be somebody's file.
+    with Live(spinner, console=_console(), transient=True, redirect_stdout=False, redirect_stderr=False):
+        looker = Thread(target=_look, args=(at_work, spinner, ended), daemon=True)
+        looker.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            looker.join()
+
+
+def _look(at_work: Callable[[], str], spinner: Spinner, ended: Event) -> None:
+    while not ended.wait(_LOOK_EVERY_S):
+        spinner.update(text=at_work())
+
+
+@cache
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+class _OnConsole(logging.Handler):
+    """Above the line that shows the progress, where there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line, of any length."""
+        line = legible_lines(self.format(record))
+        if sys.stderr.isatty():
+            _console().print(line, soft_wrap=True)
+        else:
+            sys.stderr.write(f"{line}\n")
+
+
+def _words(_logger: Any, _method: str, event: EventDict) -> str:
+    shown = ((name, value) for name, value in event.items() if name not in _NOT_FOR_PEOPLE)
+    facts = ", ".join(f"{name.replace('_', ' ')} {_word(v)}" for name, v in shown)
+    job = f"{event['job']}: " if "job" in event else ""
+    return f"{job}{event['event']}" + (f" ({facts})" if facts else "")
+
+
+def _word(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value)
