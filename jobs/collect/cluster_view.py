@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from hindsight.jobs.collect.questions import Question
 from hindsight.jobs.collect.server import Manners, Server
-from hindsight.jobs.collect.shard import Shard
 from hindsight.jobs.running.run_log import tell
 from hindsight.udfs.remoting.remoting_frames import (
     DLQ_PREFIX,
@@ -27,6 +28,7 @@ from hindsight.udfs.remoting.remoting_frames import (
 
 # A broker that dies leaves the name servers' lists at once, as one that was taken away does: its silence is told of.
 _REMEMBERED_S = 600.0
+_SHARD = re.compile(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,32 @@ class Wanted:
     groups: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     producers: tuple[str, ...] = ()
+
+
+class Shard(NamedTuple):
+    """The ``number``-th of so many ``parts`` of a cluster, from 1 on.
+
+    Names alone tell which: several collectors do not talk to each other.
+    """
+
+    number: int = 1
+    parts: int = 1
+
+    def has(self, name: str) -> bool:
+        """Whether a group or topic of that name lies in this part; the same in every process and release."""
+        return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) % self.parts == self.number - 1
+
+    def collector(self, name: str | None) -> str | None:
+        """The name of the collector of this part: each is one of its own, whose rounds are judged alone."""
+        return name if self.parts == 1 else f"{name or 'collector'}-{self.number}-of-{self.parts}"
+
+
+def shard_of(text: str) -> Shard:
+    """``I/N``. Raises: ValueError: it is none, or I is greater than N."""
+    found = _SHARD.fullmatch(text)
+    if not found or int(found[1]) > int(found[2]):
+        raise ValueError(f"{text!r} is not I/N with 1 <= I <= N, such as 2/4")
+    return Shard(int(found[1]), int(found[2]))
 
 
 class ClusterView:

@@ -17,13 +17,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from hindsight.jobs.collect.cluster_view import ClusterView, Wanted
+from hindsight.jobs.collect.cluster_view import ClusterView, Shard, Wanted
 from hindsight.jobs.collect.failures import CollectError
 from hindsight.jobs.collect.landing_writer import LandingWriter, Limits
 from hindsight.jobs.collect.line_maker import LineMaker, now_ms
 from hindsight.jobs.collect.running_infos import SilentClients
 from hindsight.jobs.collect.server import Manners
-from hindsight.jobs.collect.shard import Shard
 from hindsight.jobs.collect.sweep import Sweep
 from hindsight.jobs.collect.turns import Cut, Turns
 from hindsight.jobs.running.interrupts import handled_by

@@ -12,11 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from hindsight.jobs.collect.cluster_view import Wanted
+from hindsight.jobs.collect.cluster_view import Shard, Wanted, shard_of
 from hindsight.jobs.collect.collector import Plan, run_collector
 from hindsight.jobs.collect.landing_writer import Limits
 from hindsight.jobs.collect.server import Manners, split_address
-from hindsight.jobs.collect.shard import Shard, shard_of
 from hindsight.jobs.commands.command_options import Json
 from hindsight.jobs.running.terminal import write_json
 from hindsight.udfs.remoting.remoting_frames import Credentials, CredentialsError, credentials_of, read_credentials

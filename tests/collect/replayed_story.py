@@ -13,10 +13,10 @@ from unittest.mock import patch
 
 from hindsight.jobs.collect import line_maker, running_infos
 from hindsight.jobs.collect import server as server_module
+from hindsight.jobs.collect.cluster_view import Shard
 from hindsight.jobs.collect.collector import Collector, Plan
 from hindsight.jobs.collect.line_maker import LineMaker
 from hindsight.jobs.collect.server import Manners
-from hindsight.jobs.collect.shard import Shard
 from tests.collect import virtual_time
 from tests.collect.fake_servers import (
     CLUSTER,

@@ -8,9 +8,8 @@ from collections import Counter
 import pytest
 from typer.testing import CliRunner
 
-from hindsight.jobs.collect.cluster_view import Wanted
+from hindsight.jobs.collect.cluster_view import Shard, Wanted, shard_of
 from hindsight.jobs.collect.collector import Collector, Plan, write_sweep_metrics
-from hindsight.jobs.collect.shard import Shard, shard_of
 from hindsight.jobs.commands.collect_command import app
 from hindsight.udfs.remoting.remoting_frames import topics_of_group
 from tests.collect import virtual_time

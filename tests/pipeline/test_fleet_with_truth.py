@@ -15,8 +15,8 @@ import pytest
 
 from hindsight.jobs.asking.open_drift import open_incidents
 from hindsight.jobs.collect import line_maker
+from hindsight.jobs.collect.cluster_view import Shard
 from hindsight.jobs.collect.collector import Collector, Plan
-from hindsight.jobs.collect.shard import Shard
 from hindsight.jobs.engines.local_lake import LocalLake
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.telling.incident_noting import note_events

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from hindsight.jobs.collect.shard import Shard
+from hindsight.jobs.collect.cluster_view import Shard
 from tests.collect.replayed_story import tell_the_story
 from tests.lake_rows import LakeRows
 from tests.pipeline.local_runs import OF_CONSUMERS, run_here
