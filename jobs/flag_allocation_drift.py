@@ -16,7 +16,7 @@ from hindsight.jobs.running.run_context import PublicationResult, RunContext
 from hindsight.schemas import ALLOCATION_DRIFT, DRIFT_INCIDENT, GROUP_ROUND
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import formats_of
-from hindsight.udfs.scenarios.supposed_rows import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:

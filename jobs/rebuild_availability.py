@@ -30,7 +30,7 @@ from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.landing.landing_formats import FORMATS, formats_of
 from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.producer.retry_rules import RECORD_ENDS
-from hindsight.udfs.scenarios.supposed_rows import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 
 def run_on(lake: ArrowLake, runner: Runner, settings: Settings, context: RunContext) -> PublicationResult:

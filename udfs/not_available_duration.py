@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hindsight.udfs.release_profiles import FaultProfile
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 
 class LadderTooShortError(ValueError):

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")  # SendStatus
+RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")  # in the text of an MQBrokerException
 _FIRST_NUMBER = 212  # of V4_0_0_SNAPSHOT; ten patches of two numbers for each minor, ten minors for each major
 _SINCE_NUMBER = 4, 200, 20, 2  # the first number's major; how many numbers a major, a minor and a patch have
 

@@ -36,7 +36,7 @@ from hindsight.udfs.bundles.new_names import NewNames, Recorded, RingRecorder
 from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
 from hindsight.udfs.consumer.round_reads import BROKER, TOPIC, KnownNames, printed_names, refusals
-from hindsight.udfs.consumer.rows_of_rounds import near, of_rounds, on_dates
+from hindsight.udfs.consumer.rows_of_rounds import of_rounds
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.drift.told_beside import LOGGED_KINDS
 from hindsight.udfs.logs.log_wrappers import log_of
@@ -44,6 +44,7 @@ from hindsight.udfs.producer.send_calls import REACH_MS
 from hindsight.udfs.producer.window_confirmations import tells_of_faults
 from hindsight.udfs.rebalances.rebalance_fold import OF_GROUP, OF_LOG
 from hindsight.udfs.servers.server_fold import ANSWERED, SERVERS, said_of_servers
+from hindsight.udfs.values.columns import near, on_dates
 
 Rows = dict[Table, pa.Table]
 _OF_ROUNDS = (schemas.CONSUMER_HEARTBEAT, schemas.QUEUE_OWNERSHIP, schemas.POP_ASSIGNMENT, schemas.QUEUE_PROGRESS)

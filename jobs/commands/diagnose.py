@@ -32,7 +32,7 @@ from hindsight.udfs.limits.door import judged
 from hindsight.udfs.lines.bounded_lines import Form, Line, Refusal, read_lines
 from hindsight.udfs.lines.zipped_lines import read_zip_lines
 from hindsight.udfs.logs.log_layouts import encoding_of, layout_of
-from hindsight.udfs.logs.secret_ids import masked
+from hindsight.udfs.logs.log_wrappers import masked
 
 _INSTANTS = {name: name for name in ("at", "began_at", "ended_at", "released_at", "started_at", "stopped_at")}
 _INSTANTS |= {"since": "since_at", "until": "until_at"}

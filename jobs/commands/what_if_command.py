@@ -33,7 +33,7 @@ from hindsight.jobs.running.terminal import write, write_json
 from hindsight.jobs.scenarios.derived_again import derive_again, opened_scenario
 from hindsight.udfs.allocation import UnknownStrategyError, resolve_strategy
 from hindsight.udfs.release_profiles import UnknownReleaseError, profile_for
-from hindsight.udfs.scenarios.supposed_rows import ALWAYS, GroupPremise, Premises, TopicPremise
+from hindsight.udfs.scenarios.premises import ALWAYS, GroupPremise, Premises, TopicPremise
 
 EFFECTS = ("windows", "sends", "shares", "findings")
 _DATES = "what_if_date"  # the dates of clusters that were derived again, for the queries

@@ -51,25 +51,20 @@ from hindsight.udfs.consumer.offset_marks import Readings
 from hindsight.udfs.consumer.owned_queues import Lags, OwnedQueues, PoppedQueues, reading_instants
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.round_reads import NAMED, KnownNames
-from hindsight.udfs.consumer.rows_of_rounds import NEVER, RoundKey, microseconds, rows_of_rounds
+from hindsight.udfs.consumer.rows_of_rounds import RoundKey, rows_of_rounds
 from hindsight.udfs.consumer.topic_facts import Expected, JudgedTopic
 from hindsight.udfs.consumer.topic_routes import RoutedTopics, rounds_of, rows_of, with_names_of_brokers
 from hindsight.udfs.drift.root_cause import Trouble
 from hindsight.udfs.drift.told_beside import Beside, Setting
 from hindsight.udfs.groups.group_fold import JUDGED, GroupFold
 from hindsight.udfs.groups.group_walk import CHANGE, FoldSettings, Recorded, Told
-from hindsight.udfs.groups.supposed_fold import SupposedFold
+from hindsight.udfs.groups.supposed_fold import SupposedFold, supposed_captures, supposed_connections, supposed_routes
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.round_shares import SHARES, ShareRound
-from hindsight.udfs.scenarios.supposed_rows import (
-    NOTHING_SUPPOSED,
-    Premises,
-    supposed_captures,
-    supposed_connections,
-    supposed_routes,
-)
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.servers.server_fold import SERVERS, SIGNS, ServerFold
 from hindsight.udfs.strategies.member_families import Declaration, declared_of
+from hindsight.udfs.values.columns import NEVER, microseconds
 
 HOURS = 24  # of a date
 _NAMING = (

@@ -28,23 +28,14 @@ from hindsight.udfs.consumer.member_rules import CLIENT_LOG, EVENTS, RUNNING_INF
 from hindsight.udfs.consumer.owned_queues import LAG, OWNER, POPPED
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX, END
 from hindsight.udfs.consumer.round_reads import BROKER, NAMED, OF_GROUPS, TOPIC, printed_names, refusals
-from hindsight.udfs.consumer.rows_of_rounds import (
-    NEEDED_OF_CAPTURES,
-    are_nearest,
-    instant,
-    microseconds,
-    near,
-    nearest_of,
-    of_rounds,
-    on_dates,
-)
+from hindsight.udfs.consumer.rows_of_rounds import NEEDED_OF_CAPTURES, are_nearest, nearest_of, of_rounds
 from hindsight.udfs.consumer.topic_routes import ROUTE, entries_of, entries_schema
 from hindsight.udfs.drift.told_beside import CHANGED, LOGGED_KINDS
 from hindsight.udfs.lines.parsed_line import NOT_ASKED
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.rebalance_fold import OF_GROUP, OF_LOG
 from hindsight.udfs.servers.server_fold import signs_of, signs_of_routes
-from hindsight.udfs.values.row_hashes import BoolArray, chosen
+from hindsight.udfs.values.columns import BoolArray, chosen, instant, microseconds, near, on_dates
 
 SHOWS = "shown"
 SEEN = "seen"

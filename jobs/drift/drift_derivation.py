@@ -63,12 +63,13 @@ from hindsight.jobs.publishing.kept_walks import Start, cuts_of
 from hindsight.jobs.publishing.publication import Stretch
 from hindsight.schemas import Table
 from hindsight.udfs.consumer.drift_timing import Timing
-from hindsight.udfs.consumer.rows_of_rounds import merged_nearest, microseconds, near
+from hindsight.udfs.consumer.rows_of_rounds import merged_nearest
 from hindsight.udfs.groups.group_walk import FoldSettings, WalkSettings
 from hindsight.udfs.landing.landing_formats import FORMATS, distances
 from hindsight.udfs.logs.log_wrappers import log_of
-from hindsight.udfs.scenarios.supposed_rows import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.strategies.member_families import Declaration, check_family
+from hindsight.udfs.values.columns import microseconds, near
 
 INPUTS = (*OF_ROUNDS, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *OF_LOGS)  # as publication names them
 CLOSING = (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from hindsight.jobs.engines.runner import Blob
 from hindsight.jobs.lake.cluster_dates import Addresses
-from hindsight.udfs.consumer.rows_of_rounds import Nearest, microseconds
+from hindsight.udfs.consumer.rows_of_rounds import Nearest
 from hindsight.udfs.servers.server_fold import SERVERS
+from hindsight.udfs.values.columns import IntArray, chosen, microseconds, order_of, with_dictionaries
 from hindsight.udfs.values.message_queues import lite_parent
-from hindsight.udfs.values.row_hashes import IntArray, chosen, order_of, with_dictionaries
 
 WANTS, LOGS = "wants", "logs"
 HOUR_US = 3_600_000_000

@@ -22,11 +22,11 @@ from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start
 from hindsight.schemas import Table
 from hindsight.udfs.consumer.member_rules import Sighting
-from hindsight.udfs.consumer.rows_of_rounds import EPOCH, near
 from hindsight.udfs.consumer.topic_facts import Expected
 from hindsight.udfs.groups.group_fold import GroupFold
 from hindsight.udfs.rebalances.round_shares import ShareRound
 from hindsight.udfs.servers.server_fold import ServerFold
+from hindsight.udfs.values.columns import EPOCH, near
 from hindsight.udfs.values.kept_states import form_of
 
 FOLDER = "_walks"

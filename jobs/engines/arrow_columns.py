@@ -5,9 +5,9 @@ Lineage is set here: when, and by which run, rows were computed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -138,3 +138,11 @@ class Lineage(NamedTuple):
         for name, value in zip(self._fields, (pa.scalar(self.computed_at), pa.scalar(self.run_id)), strict=True):
             rows = rows.append_column(name, pa.repeat(value, len(rows)))
         return Blob(table.name, key, midnight_ms, conformed_rows(rows, table))
+
+
+def rows_that_meet(pieces: Iterable[Any], conditions: Sequence[Where]) -> Iterator[Any]:
+    """The rows, each of which must meet the condition that picks what they replace."""
+    for piece in pieces:
+        if isinstance(piece, pa.Table) and sum(len(chosen(piece, where)) for where in conditions) < len(piece):
+            raise ValueError("rows that replace others must be of the same dates or files.")
+        yield piece

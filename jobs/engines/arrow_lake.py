@@ -10,25 +10,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from datetime import date, datetime
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from hindsight.conf.failure import ExpectedError
-from hindsight.jobs.engines.arrow_columns import chosen, no_rows
-from hindsight.jobs.engines.changed_files import rows_that_meet
+from hindsight.jobs.engines.arrow_columns import chosen, no_rows, rows_that_meet
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.lake_rows import EVERY_ROW, DataFile, StagedFile, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.jobs.lake.small_files import NOTES, Store, store_at
 from hindsight.schemas import TABLES, Table
 from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.values.date_digests import SUMMED, DateDigest, by_date, dates_in, digests_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from hindsight.jobs.lake.small_files import Store
 
 _AT_ONCE = 4
 CANDIDATES = "_candidate"  # where runs of earlier releases on Spark left rows that they did not publish
@@ -83,6 +82,7 @@ class ArrowLake(Protocol):
     root: str
     retention_days: int
     spark: SparkSession | None
+    _notes: Store  # what is kept beside the tables
     confirm: Callable[[], None]
     _of_contract: set[str]  # names of the tables that are known to have the columns of their contracts
     _candidates: dict[str, list[StagedFile]]  # by table, staged by this run
@@ -316,10 +316,6 @@ class ArrowLake(Protocol):
     def noted(self, name: str) -> str | None:
         """The text that was kept and not taken back."""
         return self._notes.read(name)
-
-    @cached_property
-    def _notes(self) -> Store:
-        return store_at(self.spark, f"{self.root}/{NOTES}")
 
     def together(self, calls: Iterable[Callable[[], Any]]) -> list[Any]:
         """Run independent reads or writes at once, give their results: small ones keep only the driver waiting."""

@@ -6,17 +6,18 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.jobs.engines.arrow_columns import chosen, meets
+from hindsight.jobs.engines.arrow_columns import meets
 from hindsight.jobs.engines.data_files import TableFolder
 from hindsight.jobs.engines.lake_rows import DataFile, StagedFile, Where
 from hindsight.jobs.lake.cluster_dates import ClusterDate
-from hindsight.udfs.values.row_hashes import BoolArray, have_keys_of, places_of_keys
+from hindsight.udfs.values.columns import BoolArray
+from hindsight.udfs.values.row_hashes import have_keys_of, places_of_keys
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -115,14 +116,6 @@ def rest_in_files(task: tuple[TableFolder, DataFile, Sequence[Where]]) -> tuple[
     folder, file, conditions = task
     removed, kept = rest(folder, {file: conditions})
     return next(iter(removed), None), folder.stage(kept)
-
-
-def rows_that_meet(pieces: Iterable[Any], conditions: Sequence[Where]) -> Iterator[Any]:
-    """The rows, each of which must meet the condition that picks what they replace."""
-    for piece in pieces:
-        if isinstance(piece, pa.Table) and sum(len(chosen(piece, where)) for where in conditions) < len(piece):
-            raise ValueError("rows that replace others must be of the same dates or files.")
-        yield piece
 
 
 def _others(rows: pa.Table, conditions: Iterable[Where]) -> pa.Table:

@@ -43,6 +43,7 @@ from hindsight.jobs.engines.spark_sql import dates_sql, in_dates, interpreted_pl
 from hindsight.jobs.engines.spark_workers import PackedRows, answers, opened, staged_files, store_of
 from hindsight.jobs.lake.cluster_dates import ClusterDate
 from hindsight.jobs.lake.lake_place import file_system, hadoop_place, qualified
+from hindsight.jobs.lake.small_files import NOTES, store_at
 from hindsight.jobs.lake.table_schema import (
     later_columns,
     stored_schema,
@@ -83,6 +84,7 @@ class Lake(ArrowLake):
         self.root = qualified(spark, root).rstrip("/")
         os.environ.update(store_of(spark))  # this process reads and writes files, too
         file_system(self.root)  # raises where neither it nor workers can
+        self._notes = store_at(spark, f"{self.root}/{NOTES}")
         self.retention_days = retention_days
         self.confirm = confirm
         self._of_contract: set[str] = set()

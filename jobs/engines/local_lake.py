@@ -56,6 +56,7 @@ from hindsight.jobs.lake.lake_place import (
     is_local,
     refuse_without_spark,
 )
+from hindsight.jobs.lake.small_files import NOTES, store_at
 from hindsight.jobs.lake.table_schema import later_columns, stored_columns, tell_later
 from hindsight.jobs.running.unseen import unseen_spark
 from hindsight.schemas import Table
@@ -81,6 +82,7 @@ class LocalLake(ArrowLake):
         self.retention_days = retention_days
         self.confirm = confirm
         self.spark = None
+        self._notes = store_at(None, f"{self.root}/{NOTES}")
         self._options = delta_options(root)
         self._tables = OpenTables(self._options)
         self._of_contract: set[str] = set()

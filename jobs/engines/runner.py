@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.values.row_hashes import whole
+from hindsight.udfs.values.columns import whole
 
 _NEW_OBJECTS = 100_000  # until Python looks at the youngest for circles; its own: 700
 _MOST_BYTES = 16 << 20  # of one blob: Spark hands a worker some of them at once

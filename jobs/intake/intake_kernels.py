@@ -25,7 +25,8 @@ from hindsight.udfs.formats.plain_rows import LinesRead
 from hindsight.udfs.landing.landed_rows import COUNTS, HASH, REFUSED, Landed, Rules, landed_rows
 from hindsight.udfs.landing.landing_formats import HOOK
 from hindsight.udfs.landing.rival_rows import LineNumbers, are_among, rival_hashes, settled, without
-from hindsight.udfs.values.row_hashes import HashArray, IntArray, row_hashes
+from hindsight.udfs.values.columns import IntArray
+from hindsight.udfs.values.row_hashes import HashArray, row_hashes
 
 READ, STORED = "hashes read", "hashes stored"  # of portions and of stored files, to the buckets
 FRESH = "fresh "  # of a table, to be stored

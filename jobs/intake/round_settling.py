@@ -47,7 +47,8 @@ from hindsight.udfs.consumer.capture_rounds import (
 )
 from hindsight.udfs.landing.landed_rows import Reach
 from hindsight.udfs.landing.landing_formats import OWN_SNAPSHOTS
-from hindsight.udfs.values.row_hashes import BoolArray, have_keys_of, places_of_keys
+from hindsight.udfs.values.columns import BoolArray
+from hindsight.udfs.values.row_hashes import have_keys_of, places_of_keys
 
 CAPTURES, MARKS = "captures", "marks"  # by collector
 ROUNDS_OF, GAPS, PROXIES = "rounds", "gaps", "proxies"

@@ -33,7 +33,7 @@ from hindsight.udfs.lines.short_lines import one_a_line, whole_lines
 from hindsight.udfs.lines.text_guess import GUESSED, Guess
 from hindsight.udfs.lines.zipped_lines import read_zip_lines
 from hindsight.udfs.logs.log_layouts import check_encoding, check_layout, encoding_of, layout_of
-from hindsight.udfs.logs.secret_ids import masked
+from hindsight.udfs.logs.log_wrappers import masked
 
 _CHUNK_BYTES = 4 << 20
 _BATCH_LINES = 2_000

@@ -26,8 +26,8 @@ from hindsight.jobs.producers.producer_buckets import (
 )
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start, cuts_of, midnight_us
 from hindsight.schemas import CLIENT_EVENT, SEND_ATTEMPT
-from hindsight.udfs.consumer.rows_of_rounds import near
 from hindsight.udfs.producer.producer_lives import Producer
+from hindsight.udfs.values.columns import near
 
 
 class Buckets(NamedTuple):

@@ -45,7 +45,7 @@ from hindsight.udfs.producer.producer_date import Slice
 from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, entries_of
 from hindsight.udfs.producer.send_calls import beside
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 CUT_ROWS = 50_000  # of a blob
 SLICE_ROWS = 250_000  # of what is folded at once

@@ -55,7 +55,7 @@ from hindsight.udfs.landing.landing_formats import distances, formats_of
 from hindsight.udfs.producer.attempt_facts import merged_nearest
 from hindsight.udfs.producer.producer_date import Options, Span
 from hindsight.udfs.producer.producer_finding import Thresholds
-from hindsight.udfs.scenarios.supposed_rows import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 
 DERIVED = (*FOLDED, schemas.WINDOW_CONFIRMATION, schemas.FLEET_MINUTE, schemas.PRODUCER_FINDING)
 _BUCKET_ROWS = 500_000

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -22,12 +22,14 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from hindsight.jobs.engines.data_files import TableFolder
-from hindsight.jobs.engines.stored_table import Change
 from hindsight.jobs.lake.cluster_dates import ClusterDate, midnight_of
 from hindsight.jobs.lake.lake_place import file_system
 from hindsight.jobs.running.own_release import own_build
 from hindsight.schemas import SEND_ATTEMPT, SNAPSHOT_CAPTURE, Table
-from hindsight.udfs.consumer.rows_of_rounds import NEVER, instant, microseconds, near
+from hindsight.udfs.values.columns import NEVER, instant, microseconds, near
+
+if TYPE_CHECKING:
+    from hindsight.jobs.engines.stored_table import Change
 
 HOUR_US = 3_600_000_000
 _DAY_US = 24 * HOUR_US

@@ -31,8 +31,8 @@ from hindsight.udfs.scenarios.ladder_effects import (
     on_trial,
     windows,
 )
+from hindsight.udfs.values.columns import BoolArray, IntArray
 from hindsight.udfs.values.message_queues import is_like
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 _NEWEST = PROFILES["P533"]
 _WHO = ("cluster", "producer_group", "client_id")

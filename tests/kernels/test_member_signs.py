@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hindsight.udfs.consumer.member_rules import Heartbeats, member_events
-from hindsight.udfs.consumer.rows_of_rounds import instant
+from hindsight.udfs.values.columns import instant
 
 T0 = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from hindsight.udfs.consumer.round_facts import Owner
 from hindsight.udfs.groups.supposed_fold import Claims, Present, moved_owners, supposed_rules
 from hindsight.udfs.producer.replay_rules import Recorded, rules_of, under_premise
 from hindsight.udfs.release_profiles import profile_for, stated_number
-from hindsight.udfs.scenarios.supposed_rows import GroupPremise
+from hindsight.udfs.scenarios.premises import GroupPremise
 
 MEMBERS = [f"10.0.0.{n}@c{n}" for n in range(1, 6)]
 QUEUES = [("broker-a", n) for n in range(7)]

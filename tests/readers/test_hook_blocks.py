@@ -17,7 +17,7 @@ from hindsight.udfs.limits.door import _MASKS, _is_of_names, is_of_one_text, jud
 from hindsight.udfs.limits.door_rules import RULES, SEVERITIES, Rule
 from hindsight.udfs.lines.archive_blocks import cut
 from hindsight.udfs.lines.bounded_lines import read_blocks, read_lines
-from hindsight.udfs.logs.secret_ids import masked
+from hindsight.udfs.logs.log_wrappers import masked
 from tests.captures.test_damaged_lines import LINES, ODD, changed
 from tests.random_examples import SOAKING, examples
 from tests.readers.line_checks import GOLDEN, damaged, raw_lines

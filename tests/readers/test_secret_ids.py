@@ -10,7 +10,8 @@ from hindsight.jobs.collect.landing_writer import LandingWriter
 from hindsight.udfs.landing.parsers import PARSERS
 from hindsight.udfs.limits.door import judged, severities
 from hindsight.udfs.lines.bounded_lines import Line, Refusal
-from hindsight.udfs.logs.secret_ids import masked, without_secrets
+from hindsight.udfs.logs.log_wrappers import masked
+from hindsight.udfs.logs.secret_ids import without_secrets
 
 ACCESS, SECRET = "AKrocketmq", "s3cr3t/KEY+=="
 SPRING_ID = f"10.0.0.1@{ACCESS}|{SECRET}|my-group|77"

@@ -16,10 +16,10 @@ from hindsight.udfs.allocation import NEARBY_PREFIX, STRATEGIES
 from hindsight.udfs.clients.client_kinds import GRPC_CLIENT_ID, OTHER_CLASS
 from hindsight.udfs.consumer.queue_ends import DEAD_LETTER_PREFIX
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX
-from hindsight.udfs.formats.hook_lines import RESPONSE_CODE
 from hindsight.udfs.lines.parsed_line import UNREADABLE
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.producer.attempt_updates import TOLD_BY_MESSAGE
+from hindsight.udfs.release_profiles import RESPONSE_CODE
 from hindsight.udfs.servers.server_fold import MARKS
 from hindsight.udfs.strategies.consistent_hash import HashFunction
 from hindsight.udfs.values.java_strings import java_string_key

@@ -18,8 +18,8 @@ from hindsight.udfs.allocation import AllocationError, MessageQueue, allocate_fo
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS
 from hindsight.udfs.consumer.owned_queues import Owned
 from hindsight.udfs.consumer.round_facts import RETRY_PREFIX, Owner, Queue, Share
-from hindsight.udfs.consumer.rows_of_rounds import instant
 from hindsight.udfs.consumer.topic_facts import TopicFacts
+from hindsight.udfs.values.columns import instant
 
 
 class RequestMode(NamedTuple):

@@ -20,29 +20,17 @@ import pyarrow.compute as pc
 from hindsight.udfs.clients.client_kinds import GRPC, GRPC_CLIENT_ID, OTHER, REMOTING_PROXY, UNKNOWN
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
 from hindsight.udfs.consumer.round_reads import OF_GROUPS, refused_by_proxy
-from hindsight.udfs.consumer.rows_of_rounds import (
-    FAR,
-    NEVER,
-    RowsOfRounds,
-    differs,
-    is_true,
-    microseconds,
-    ranks,
-    rows_of_rounds,
-    with_evidence,
-)
+from hindsight.udfs.consumer.rows_of_rounds import RowsOfRounds, rows_of_rounds, with_evidence
+from hindsight.udfs.values.columns import FAR, NEVER, BoolArray, IntArray, differs, is_true, microseconds, ranks, whole
 from hindsight.udfs.values.message_queues import REVIVE_GROUP, is_system_group
 from hindsight.udfs.values.row_hashes import (
-    BoolArray,
     HashArray,
-    IntArray,
     have_keys_of,
     mixed,
     places_of_keys,
     row_hashes,
     sums,
     value_hashes,
-    whole,
 )
 
 RETRY = timedelta(seconds=15)  # mqadmin waits 5 s for an answer, and takes up to 10 s to start

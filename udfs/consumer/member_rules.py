@@ -18,8 +18,8 @@ import pyarrow as pa
 from hindsight.udfs.allocation import STRATEGIES
 from hindsight.udfs.clients.client_kinds import OTHER_CLASS
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
-from hindsight.udfs.consumer.rows_of_rounds import DAY_US, differs, instant, microseconds, ranks
 from hindsight.udfs.strategies.member_families import Declared, has_no_choice, profile_of_member
+from hindsight.udfs.values.columns import DAY_US, differs, instant, microseconds, ranks
 from hindsight.udfs.values.message_queues import is_like
 
 CLIENT_LOG, RUNNING_INFO = "client_log", "running_info"

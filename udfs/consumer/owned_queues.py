@@ -13,19 +13,19 @@ import pyarrow as pa
 from hindsight.udfs.consumer.offset_marks import NO_READINGS, Readings
 from hindsight.udfs.consumer.queue_ends import QueueEnds
 from hindsight.udfs.consumer.round_facts import Owner, OwnersByTopic, Queue
-from hindsight.udfs.consumer.rows_of_rounds import (
+from hindsight.udfs.consumer.rows_of_rounds import RoundKey, RowsOfRounds, rows_of_rounds
+from hindsight.udfs.values.columns import (
     FAR,
     NEVER,
-    RoundKey,
-    RowsOfRounds,
+    BoolArray,
+    IntArray,
     differs,
     is_true,
     microseconds,
     ranks,
-    rows_of_rounds,
     values_of,
 )
-from hindsight.udfs.values.row_hashes import BoolArray, HashArray, IntArray, mixed, sums, value_hashes
+from hindsight.udfs.values.row_hashes import HashArray, mixed, sums, value_hashes
 
 _QUEUE = ("topic", "broker_name", "queue_id")
 _INSTANTS = ("last_pull_at", "last_consume_at", "last_lock_at")

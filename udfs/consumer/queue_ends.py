@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.consumer.offset_marks import TopicQueue
-from hindsight.udfs.consumer.rows_of_rounds import DAY_US, NEVER, differs, microseconds, ranks
-from hindsight.udfs.values.row_hashes import BoolArray
+from hindsight.udfs.values.columns import DAY_US, NEVER, BoolArray, differs, microseconds, ranks
 
 DEAD_LETTER_PREFIX = "%DLQ%"
 END = ("collector", "topic", "broker_name", "queue_id", "captured_at", "min_offset", "max_offset", "last_update_at")

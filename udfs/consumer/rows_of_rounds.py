@@ -8,23 +8,19 @@ merged: what came of that would depend on which arrived first.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import date
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray, is_text, order_of, whole
+from hindsight.udfs.values.columns import DAY_US, NEVER, BoolArray, IntArray, differs, microseconds, order_of, ranks
 
 RoundKey = tuple[str, str, int]  # group (or topic), collector, and the round's instant, epoch us
-NEVER, FAR = -(1 << 62), 1 << 62  # before and after every instant, epoch us
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH = date(1970, 1, 1)
 _DAY_S = 86_400
 NEEDED_OF_CAPTURES = ("cluster", "consumer_group", "round_at", "source")
-DAY_US = 86_400_000_000
 Nearest = Mapping[tuple[str, str, int], int]  # by cluster, group and date (its number since 1970): a distance
 
 
@@ -81,82 +77,11 @@ def rows_of_rounds(rows: pa.Table, name: str, then: Sequence[str] = ()) -> RowsO
     return RowsOfRounds(rows, starts, {key: place for place, key in enumerate(names)})
 
 
-def differs(*columns: npt.NDArray[Any]) -> BoolArray:
-    """Where one of the columns differs from the row before; the first row does."""
-    found: BoolArray = np.ones(len(columns[0]), np.bool_)
-    found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return found
-
-
 def _with_numbers(rows: pa.Table) -> pa.RecordBatch:
     """Rows whose instants are whole numbers, which Python takes in far faster."""
     columns = [column.combine_chunks() for column in rows.columns]
     columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in columns]
     return pa.RecordBatch.from_arrays(columns, rows.column_names)
-
-
-def microseconds(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
-    """A column of instants as epoch us; NEVER for null."""
-    column = whole(rows, name)
-    found: IntArray = column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
-    return found
-
-
-def instant(at_us: int) -> datetime:
-    """Epoch us as an instant."""
-    return EPOCH + timedelta(microseconds=at_us)
-
-
-def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
-    """Numbers in the order of a column's values, equal for equal ones; null first."""
-    column = whole(rows, name)
-    if not is_text(column.type):
-        if pa.types.is_timestamp(column.type):
-            return microseconds(rows, name)
-        found: IntArray = column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
-        return found
-    encoded = column.dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    rank = np.zeros(len(values) + 1, np.int64)
-    rank[sorted(range(len(values)), key=values.__getitem__)] = np.arange(1, len(values) + 1)
-    of_each: IntArray = rank[encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)]
-    return of_each
-
-
-class Values(NamedTuple):
-    """A column of many rows, of which few are taken in at a time, often, as Python's values.
-
-    Attributes:
-        values: of each row; or, where there are ``codes``, each distinct one once, None last.
-        codes: of each row, the place of its value; -1: null.
-    """
-
-    values: npt.NDArray[Any]
-    codes: IntArray | None = None
-
-    def of(self, rows: slice) -> list[Any]:
-        """The values of some rows."""
-        if len(self.values) == 1 and self.codes is not None:
-            return [None] * (rows.stop - rows.start)
-        found: list[Any] = (self.values[rows] if self.codes is None else self.values[self.codes[rows]]).tolist()
-        return found
-
-
-def values_of(rows: pa.Table | pa.RecordBatch, name: str) -> Values:
-    """A column; each distinct text is taken in once."""
-    column = whole(rows, name)
-    if pa.types.is_integer(column.type) and not column.null_count:
-        return Values(column.to_numpy())
-    encoded = column.dictionary_encode()
-    values = np.empty(len(encoded.dictionary) + 1, dtype=object)
-    values[:-1] = encoded.dictionary.to_pylist()
-    return Values(values, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
-
-
-def is_true(rows: pa.Table | pa.RecordBatch, name: str) -> BoolArray:
-    """A column of booleans; null is not true."""
-    found: BoolArray = whole(rows, name).fill_null(False).to_numpy(zero_copy_only=False)
-    return found
 
 
 def with_evidence(rows: pa.Table) -> pa.Table:
@@ -174,18 +99,6 @@ def of_rounds(rows: pa.Table, dates: Collection[date], lookback_s: int) -> BoolA
     found = np.logical_or.reduce([np.isin((at + step * 1_000_000) // (_DAY_S * 1_000_000), days) for step in steps])
     wanted: BoolArray = found & (at != NEVER)
     return wanted
-
-
-def near(dates: Collection[date], steps: Collection[int] = (-1, 0, 1)) -> list[date]:
-    """The dates and those beside them."""
-    return sorted({day + timedelta(days=step) for day in dates for step in steps})
-
-
-def on_dates(rows: pa.Table, dates: Collection[date]) -> BoolArray:
-    """Which rows have one of the dates as ``event_date``."""
-    found = pc.is_in(rows["event_date"].combine_chunks(), pa.array(sorted(dates), pa.date32()))
-    kept: BoolArray = found.to_numpy(zero_copy_only=False)
-    return kept
 
 
 def nearest_of(captures: pa.Table, distances: Mapping[str, int]) -> dict[tuple[str, str, int], int]:

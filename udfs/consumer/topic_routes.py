@@ -16,17 +16,11 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.allocation import java_string_key
 from hindsight.udfs.consumer.listed_members import Row, nulls_first
-from hindsight.udfs.consumer.rows_of_rounds import (
-    DAY_US,
-    RowsOfRounds,
-    differs,
-    microseconds,
-    rows_of_rounds,
-    with_evidence,
-)
+from hindsight.udfs.consumer.rows_of_rounds import RowsOfRounds, rows_of_rounds, with_evidence
 from hindsight.udfs.limits.door_rules import MOST_QUEUES
+from hindsight.udfs.values.columns import DAY_US, BoolArray, IntArray, chosen, differs, microseconds, whole
 from hindsight.udfs.values.date_digests import digest
-from hindsight.udfs.values.row_hashes import BoolArray, HashArray, IntArray, chosen, mixed, sums, value_hashes, whole
+from hindsight.udfs.values.row_hashes import HashArray, mixed, sums, value_hashes
 
 ROUTE = "topicRoute"
 _READABLE = 4

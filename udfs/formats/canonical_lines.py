@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from hindsight.schemas import TABLES, Table
 from hindsight.schemas.column_types import ArrayType, StructField, StructType
-from hindsight.udfs.formats.hook_lines import STATUSES
 from hindsight.udfs.lines.bounded_lines import SAMPLE_CHARS, Line, Refusal
 from hindsight.udfs.lines.parsed_line import (
     ERROR_CHARS,
@@ -43,6 +42,7 @@ from hindsight.udfs.lines.parsed_line import (
     text_field,
     whole_number,
 )
+from hindsight.udfs.release_profiles import STATUSES
 
 
 def instant_or_text(fields: Fields, name: str) -> int:

@@ -11,7 +11,6 @@ and only what surely is of another kind is ignored; every other line is left to 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -43,13 +42,12 @@ from hindsight.udfs.lines.parsed_line import (
     text_field,
     whole_number,
 )
-from hindsight.udfs.values.row_hashes import BoolArray, flags
+from hindsight.udfs.release_profiles import RESPONSE_CODE, STATUSES
+from hindsight.udfs.values.columns import BoolArray, flags
 
 MODES = ("SYNC", "ASYNC", "ONEWAY")
-STATUSES = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 OFFSETS_OF = ("topic", "half", "delay", "timer")
 ANSWERED_BY_ANOTHER = "ANSWERED_BY_ANOTHER"  # the client's own ASYNC retries went on to another broker: it failed here
-RESPONSE_CODE = re.compile(r"CODE: (-?\d{1,9})\b")
 _LEFT_OVER = ("start", "dropped", "")  # of the types that are looked at, what the careful reader reads
 _RESULT, _CALLBACK, _SUBMIT = range(3)
 _PHASES = pa.array(["result", "callback", "submit"])

@@ -21,8 +21,9 @@ from hindsight.udfs.limits.door_rules import Severity
 from hindsight.udfs.lines.bounded_lines import Block, Line
 from hindsight.udfs.lines.parsed_line import ParsedLine
 from hindsight.udfs.lines.text_guess import is_utf_8
-from hindsight.udfs.logs.secret_ids import masked, without_secrets
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.logs.log_wrappers import masked
+from hindsight.udfs.logs.secret_ids import without_secrets
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 # A longer line is left over. Whatever is nested too deeply for a reader, or a number of too many digits, is longer.
 PLAIN_BYTES = 2_000

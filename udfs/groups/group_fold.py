@@ -30,7 +30,7 @@ from hindsight.udfs.consumer.member_rules import Rules, member_events, member_ru
 from hindsight.udfs.consumer.offset_marks import Readings
 from hindsight.udfs.consumer.owned_queues import NOTHING_POPPED, Owned, OwnedQueues, PoppedQueues
 from hindsight.udfs.consumer.round_reads import NEEDED, NEEDED_AGAIN, reads_of
-from hindsight.udfs.consumer.rows_of_rounds import DAY_US, EPOCH, RoundKey, instant
+from hindsight.udfs.consumer.rows_of_rounds import RoundKey
 from hindsight.udfs.consumer.topic_facts import Expected, GroupFacts, JudgedTopic, TopicFacts, verdict
 from hindsight.udfs.consumer.topic_routes import TopicRoute
 from hindsight.udfs.groups.group_walk import (
@@ -45,6 +45,7 @@ from hindsight.udfs.groups.group_walk import (
     step,
 )
 from hindsight.udfs.rebalances.round_shares import SHARES, ShownShares
+from hindsight.udfs.values.columns import DAY_US, EPOCH, instant
 from hindsight.udfs.values.kept_states import state_of, state_text
 from hindsight.udfs.values.message_queues import is_system_topic, lite_parent
 

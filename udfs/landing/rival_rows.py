@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.schemas.table_contract import Part, Table
-from hindsight.udfs.values.row_hashes import BoolArray, Groups, HashArray, IntArray, flags, groups_of
+from hindsight.udfs.values.columns import BoolArray, IntArray, flags
+from hindsight.udfs.values.row_hashes import Groups, HashArray, groups_of
 
 _LINE_BITS = 40  # no file has as many lines
 SUBMIT_PART = ("submit_end_at", "submit_file", "submit_line")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hindsight.udfs.limits.door_rules import LONGEST_NAME, NAMES, OTHER_NAMES, RULES, SEVERITIES, Row, Rule, Severity
 from hindsight.udfs.lines.bounded_lines import Refusal
 from hindsight.udfs.lines.parsed_line import ParsedLine, Record, asked_in_vain
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 
 def severities(overrides: Mapping[str, str]) -> dict[str, Severity]:

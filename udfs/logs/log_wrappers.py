@@ -9,18 +9,22 @@ A line that a logger wrote as JSON, inside any of these or by itself, is then wh
 (``structured_lines``): it may hold lines below its own.
 What the collector noted of itself, its stamp above all, says nothing of the line that it carried.
 
+An id that carries keys (``secret_ids``) may lie in two entries: it is masked in both.
+
 The name of a file in, the log out of which it was rolled.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import orjson
 
 from hindsight.udfs.lines.bounded_lines import Line
+from hindsight.udfs.logs.secret_ids import CUT_KEYS, KEYS, MASK, without_secrets
 from hindsight.udfs.logs.structured_lines import plain_line
 
 _DOCKER_BYTES = 16 * 1024  # docker cuts a longer line; other collectors write no line ends at all
@@ -36,6 +40,9 @@ _NAME = rf"(?!{_LEVEL})[^\s\[\]():]{{1,255}}"  # of a host or a unit
 _SYSLOG = re.compile(rf"(?:<\d{{1,3}}>)?{_STAMPED} {_NAME} {_NAME}(?:\[\d{{1,10}}\])?:(?: |\Z)")
 _ROTATED = re.compile(r"(?P<log>.*\.(?:log|LOG|out|txt))(?:[.-][0-9][0-9._-]*)?")
 _FOLDERS = frozenset({"otherdays", "other_days"})  # into which RocketMQ moves what it rolls
+_TAIL = re.compile(r'@[^"\s@\\]{0,1100}\Z')  # what may be the first half of such an id
+_HEAD = re.compile(r'[^"\s@\\]{1,1100}')
+_MOST_HELD = 64  # lines between two entries of one line
 _NUMBERED = re.compile(r"[.-][0-9][0-9._-]*(?=\.(?:log|LOG)\Z)")
 
 
@@ -89,6 +96,88 @@ class Unwrapper:
             yield line, written("".join(texts))
         else:
             self._begun[found.stream] = line, texts, size
+
+
+def masked(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines of a file without the keys; one that was cut inside them too, and two that share an id."""
+    joiner = _Joiner()
+    for line in lines:
+        text = without_secrets(line.text, is_cut=line.refusal is not None)
+        one = line if text is line.text else line._replace(text=text)
+        if joiner.held or ("@" in text and may_go_on(text)):
+            yield from joiner.take(one)
+        else:
+            yield one
+    yield from joiner.rest()
+
+
+class _Joiner:
+    """Masks ids that lie in two entries of a log; holds an entry that ends in an id until the next of its stream."""
+
+    def __init__(self) -> None:
+        self.held: deque[Line] = deque()
+
+    def take(self, line: Line) -> Iterator[Line]:
+        """The lines that nothing more can be found of, in their order."""
+        self.held.append(line)
+        while self.held:
+            part = _open_part(self.held[0])
+            if part is not None:
+                follower = self._follower(part)
+                if follower is not None:
+                    self._mask_both(part, *follower)
+                elif len(self.held) <= _MOST_HELD:
+                    return
+                else:
+                    self.held[0] = _without_end(self.held[0], part)
+            yield self.held.popleft()
+
+    def rest(self) -> Iterator[Line]:
+        """At the file's end: what is still held."""
+        for line in self.held:
+            part = _open_part(line)
+            yield line if part is None else _without_end(line, part)
+
+    def _follower(self, part: Part) -> tuple[int, Part] | None:
+        for place in range(1, len(self.held)):
+            other = part_of(self.held[place].text)
+            if other is not None and other.stream == part.stream:
+                return place, other
+        return None
+
+    def _mask_both(self, part: Part, place: int, other: Part) -> None:
+        first, second = self.held[0], self.held[place]
+        tail = first.text[first.text.rindex("@", part.begin, part.end) : part.end]
+        head = _HEAD.match(second.text, other.begin, other.end)
+        rest = head[0] if head else ""
+        found = KEYS.search(tail + rest)
+        if found is None and other.begin + len(rest) == other.end:
+            found = CUT_KEYS.search(tail + rest)
+        if found is None:
+            return
+        since, until = found.span()
+        seen = tail[:since] + MASK + tail[until:] if since < len(tail) else tail
+        left = rest[max(until - len(tail), 0) :]
+        left = left if since < len(tail) else MASK + left
+        self.held[0] = first._replace(text=_put(first.text, part.end - len(tail), part.end, seen))
+        self.held[place] = second._replace(text=_put(second.text, other.begin, other.begin + len(rest), left))
+
+
+def _open_part(line: Line) -> Part | None:
+    """The entry that a line is, if it goes on and may end within an id."""
+    part = part_of(line.text) if line.refusal is None else None
+    is_open = part is not None and part.goes_on and _TAIL.search(line.text, part.begin, part.end)
+    return part if is_open else None
+
+
+def _without_end(line: Line, part: Part) -> Line:
+    """The entry with the keys masked that it is cut in."""
+    own = without_secrets(line.text[part.begin : part.end], is_cut=True)
+    return line._replace(text=_put(line.text, part.begin, part.end, own))
+
+
+def _put(text: str, begin: int, end: int, other: str) -> str:
+    return text[:begin] + other + text[end:]
 
 
 def written(text: str) -> str:

@@ -24,7 +24,7 @@ from hindsight.udfs.producer.attempt_columns import (
     producers_of,
 )
 from hindsight.udfs.producer.attempt_updates import told_on_date
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 # Per producer, the instants at which a process may begin: ms of the date, in order; its midnight, 0, is always one.
 Cuts = Mapping[tuple[str, str], Sequence[int]]

@@ -48,7 +48,7 @@ from hindsight.udfs.producer.send_verdicts import (
 )
 from hindsight.udfs.producer.unseen_life import FORGOTTEN, longest_ms
 from hindsight.udfs.release_profiles import FaultProfile
-from hindsight.udfs.values.row_hashes import IntArray
+from hindsight.udfs.values.columns import IntArray
 
 # How the client's list is known to have a broker.
 _SURE, _LIKELY, _ELSEWHERE = range(3)

@@ -19,7 +19,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, ord
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
 from hindsight.udfs.producer.fault_fold import Items, Stretches, Updates, joined, taken
 from hindsight.udfs.producer.replayed_day import LAST_BROKER_RULES, Day
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 SHIFT = 1 << 28  # more than a date, in ms
 _NONE, _EQUALS = LAST_BROKER_RULES.index("none"), LAST_BROKER_RULES.index("equals")

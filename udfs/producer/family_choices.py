@@ -36,16 +36,16 @@ import pyarrow as pa
 
 from hindsight.udfs.client_families import CLIENT_FAMILIES, families_of, family_of_release
 from hindsight.udfs.clients.client_kinds import names_each_attempt
-from hindsight.udfs.formats.hook_lines import RESPONSE_CODE, STATUSES
 from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, NEVER, Attempts, attempts_of
 from hindsight.udfs.producer.producer_lives import Producer, with_epoch_ms
 from hindsight.udfs.producer.producer_rows import VERDICT, told_rows
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes, Route
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.send_turns import Kind, Turn, turns_of
+from hindsight.udfs.release_profiles import RESPONSE_CODE, STATUSES
 from hindsight.udfs.turns.turn_rules import Sent, publish_queues
+from hindsight.udfs.values.columns import BoolArray, IntArray
 from hindsight.udfs.values.message_queues import MessageQueue
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
 
 _MOST_CPP_ATTEMPTS = 15  # setRetryTimes holds no more
 

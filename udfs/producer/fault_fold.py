@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from hindsight.udfs.producer.attempt_columns import NEVER
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 FAR = 1 << 50  # no end is known
 _LIFT_BITS = 36  # an instant of a date, and 366 days more, in ms, is less

@@ -19,7 +19,7 @@ from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusal
 from hindsight.udfs.producer.producer_rows import FLEET_MINUTE, INSTANT
 from hindsight.udfs.producer.recorded_routes import Route
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 ACTIVE = pa.schema(
     [("minute", pa.int64()), *((n, pa.int64()) for n in ("active", "doubtful", "active_unknown", "active_off"))]

@@ -39,7 +39,7 @@ from hindsight.udfs.producer.fault_fold import FAR, RESTARTED, Items, Stretches,
 from hindsight.udfs.producer.minute_counts import MinuteCounts, minute_counts
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import CLOCK_TOLERANCE, LADDER_EDGE
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 END = 1 << 40  # after every instant of a date
 

@@ -36,7 +36,7 @@ from hindsight.udfs.producer.producer_lives import Life, Process
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.window_doubts import Doubts, base_reasons, weakened
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 INSTANT = pa.timestamp("us", "UTC")
 REPLAY = kernel_schema(TABLES["producer_replay"])

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from hindsight.udfs.clients.client_kinds import ordered_queues
 from hindsight.udfs.producer.choice_readings import RouteEntry
-from hindsight.udfs.values.row_hashes import IntArray, mixed, sums, whole
+from hindsight.udfs.values.columns import IntArray, whole
+from hindsight.udfs.values.row_hashes import mixed, sums
 
 _WRITE = 2  # PermName.PERM_WRITE
 _SAID = ("broker_name", "write_queue_nums", "perm", "has_master", "order_topic_conf", "place_in_answer")

@@ -37,7 +37,7 @@ from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Coun
 from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
 from hindsight.udfs.producer.weighed_samples import Weighed
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 DEFAULT_LADDER, RECORDED_LADDER, NO_LADDER = "default", "recorded", "none"
 # What of a family shows in the brokers that its producers choose and avoid. How ties are broken does not: either of two

@@ -34,8 +34,8 @@ import pyarrow.compute as pc
 from hindsight.udfs.producer.attempt_columns import ATTEMPTS, NEVER, SYNC, Attempts, attempts_of, order_of, sent_by
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.release_profiles import PROFILES, FaultProfile
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.release_profiles import PROFILES, STATUSES, FaultProfile
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 MISREAD = 0.1
 _LEVEL = 1e-4
@@ -372,7 +372,7 @@ def looked_at(
             for of in (firsts[topics[firsts] == topic] for topic in np.unique(topics[firsts]))
         ]
         found[process] = Process(rows, series, uses_of(own["topic"], broker[rows], a.begin[rows]), chosen)
-    strikes = ~outcome.are("SEND_OK", "SUBMITTED", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+    strikes = ~outcome.are("SUBMITTED", *STATUSES)
     strikes |= took >= STRIKES_MS
     return Looked(day, facts, a, process_of, cut, broker, strikes, first, found, routes, tolerance_ms)
 

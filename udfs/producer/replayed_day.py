@@ -18,7 +18,7 @@ from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, enc
 from hindsight.udfs.producer.attempt_facts import Cuts, segments_of
 from hindsight.udfs.producer.producer_lives import Process, Producer
 from hindsight.udfs.release_profiles import FaultProfile
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 LAST_BROKER_RULES = ("none", "equals", "not_equal", "filter")
 

@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from hindsight.udfs.producer.attempt_updates import failure_of, is_before_the_request
-from hindsight.udfs.release_profiles import FaultProfile
+from hindsight.udfs.release_profiles import STATUSES, FaultProfile
 
 RetryVerdict = Literal["right", "missing", "not_allowed", "beyond_budget", "unknown"]
 
-STORED = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE", "NOT_STORE_OK")
+STORED = (*STATUSES, "NOT_STORE_OK")
 RETRY_TIMES, ANOTHER, TIMEOUT, CODES = (
     "retryTimesWhenSendFailed",
     "retryAnotherBrokerWhenNotStoreOK",

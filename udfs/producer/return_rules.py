@@ -30,7 +30,7 @@ from hindsight.udfs.producer.producer_finding import (
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import profile_named
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 _ENDED = ("expired", "overwritten", "removed", "reachable_again")
 _NANO = 10**9

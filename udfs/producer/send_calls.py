@@ -35,7 +35,7 @@ from hindsight.udfs.producer.retry_rules import (
 )
 from hindsight.udfs.producer.unseen_life import LOST_LINES
 from hindsight.udfs.release_profiles import FaultProfile
-from hindsight.udfs.values.row_hashes import BoolArray
+from hindsight.udfs.values.columns import BoolArray
 
 # How far beyond a midnight attempts of one send are looked for; no time-out of a send is that long.
 REACH_MS = 600_000

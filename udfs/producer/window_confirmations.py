@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, instants, order_of, spread
 from hindsight.udfs.producer.producer_rows import WINDOW
 from hindsight.udfs.release_profiles import PROFILES
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 # Kinds of client_event that tell of the fault table, with the state of the window they can show.
 STATES = {"broker_isolated": "unavailable", "broker_unreachable": "unreachable", "broker_reachable": "unreachable"}

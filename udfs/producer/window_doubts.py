@@ -28,7 +28,7 @@ from hindsight.udfs.producer.unseen_life import (
     UNSEEN_FAILURES,
     longest_ms,
 )
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 _SHIFT = 1 << 30  # more than a date, and what lasts beyond it, in ms
 _FIRM = ("certain", "inferred")

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.consumer.group_rows import to_ms
-from hindsight.udfs.consumer.rows_of_rounds import DAY_US, microseconds
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.logged_shares import LoggedShares
 from hindsight.udfs.rebalances.rebalance_event import (
@@ -32,6 +31,7 @@ from hindsight.udfs.rebalances.rebalance_event import (
 )
 from hindsight.udfs.rebalances.round_shares import Moved, RoundShares, ShareRound
 from hindsight.udfs.rebalances.share_ledger import HEARD, REFUSED, RESULT, SWALLOWED, Line
+from hindsight.udfs.values.columns import DAY_US, microseconds
 from hindsight.udfs.values.kept_states import Kept, state_of, state_text
 
 _ASSIGNED = "queues_assigned"

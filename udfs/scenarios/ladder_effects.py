@@ -22,7 +22,7 @@ import numpy as np
 
 from hindsight.udfs.not_available_duration import compute_not_available_duration
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
-from hindsight.udfs.values.row_hashes import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray
 
 _FIRST_MS = (50, 100, 200, 550, 1_000, 2_000, 5_000)  # the latency that a ladder on trial begins to avoid a broker at
 _SHORTEST_MS = (500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 120_000)  # and for how long

@@ -37,7 +37,6 @@ import pyarrow.compute as pc
 from hindsight.udfs.consumer.group_rows import to_instant
 from hindsight.udfs.consumer.listed_members import INFO
 from hindsight.udfs.consumer.round_reads import OF_CHANNEL
-from hindsight.udfs.consumer.rows_of_rounds import microseconds
 from hindsight.udfs.consumer.topic_routes import ROUTE
 from hindsight.udfs.drift.drift_rows import incident_row
 from hindsight.udfs.drift.finding import Finding, Subject, clock
@@ -45,8 +44,8 @@ from hindsight.udfs.drift.incidents import RESOLVED, Ledger, Seen
 from hindsight.udfs.drift.root_cause import BROKER_DOWN, NAME_SERVER_DOWN, Cause, Trouble
 from hindsight.udfs.groups.group_walk import INCIDENT, STATE, WalkSettings
 from hindsight.udfs.lines.parsed_line import NOT_ASKED, UNREADABLE
+from hindsight.udfs.values.columns import microseconds, whole
 from hindsight.udfs.values.kept_states import state_of, state_text
-from hindsight.udfs.values.row_hashes import whole
 
 ANSWERED, REFUSES, SILENT, UNREACHED = "answered", "refuses", "silent", "unreached"
 DEAD_CHANNEL, WRITABLE, READ_ONLY, ROUTES_READ = "dead channel", "writable", "read only", "routes read"

@@ -1,4 +1,4 @@
-"""Columns in, one 64-bit hash a row out, which rows are equal, and the columns as the arrays that kernels take.
+"""Columns in, one 64-bit hash a row, and which rows are equal, out.
 
 Equal rows have equal hashes, on every machine and in every run. Unequal rows seldom have, so a hash that is met once
 says for certain that its row is alone; rows that share one are compared whole.
@@ -14,59 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-_MOST_ROOM = 1 << 62
+from hindsight.udfs.values.columns import BoolArray, IntArray, is_text, whole
+
 HashArray = npt.NDArray[np.uint64]
 _AT_ONCE, _BYTES_AT_ONCE = 4_096, 1 << 18  # of texts: few enough that what is made of them stays near the processor
 _EVENLY = np.uint64(0x9E3779B97F4A7C15)
 _NULL = _EVENLY  # any number will do
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-def whole(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
-    """A column as one array."""
-    column = rows.column(name)
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def flags(condition: pa.Array | pa.ChunkedArray, *, instead: bool = False) -> BoolArray:
-    """A condition, ``instead`` where it is null."""
-    found: BoolArray = pc.fill_null(condition, instead).to_numpy(zero_copy_only=False)
-    return found
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether values are texts, each by itself or as the number of one in a dictionary."""
-    return bool(pa.types.is_string(kind) or (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)))
-
-
-def chosen(rows: pa.Table, wanted: BoolArray) -> pa.Table:
-    """The rows that are wanted; where all are, they are not copied."""
-    return rows if wanted.all() else rows.filter(pa.array(wanted))
-
-
-def with_dictionaries(rows: pa.Table) -> pa.Table:
-    """Rows whose texts are numbers of a dictionary, one for each column."""
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_string(field.type):
-            rows = rows.set_column(place, field.name, whole(rows, field.name).dictionary_encode())
-    return rows
-
-
-def order_of(keys: Sequence[IntArray]) -> IntArray:
-    """The places of rows in the order of keys, the first of which counts most; equal ones stay in order."""
-    packed, room = np.zeros(len(keys[0]), np.int64), 1
-    for key in keys if len(packed) else ():
-        # Sorting one number a row is far cheaper than a sort for each key.
-        key = key - key.min()
-        if int(key.max()) > len(key):
-            key = np.unique(key, return_inverse=True)[1]
-        span = int(key.max()) + 1
-        if room > _MOST_ROOM // span:
-            return np.lexsort(keys[::-1])
-        packed, room = packed * span + key, room * span
-    return np.argsort(packed, kind="stable")
 
 
 def row_hashes(rows: pa.Table, columns: Sequence[str]) -> HashArray:
