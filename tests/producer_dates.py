@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from hindsight.udfs.producer.attempt_columns import (
     ATTEMPTS,
-    DAY_MS,
     attempts_of,
     brokers_before,
     sends_that_lack,
@@ -38,6 +37,7 @@ from hindsight.udfs.producer.producer_findings import findings_of_fleet
 from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.producer_rows import ITEM_STATE, REPLAY, Ends
 from hindsight.udfs.producer.send_calls import NO_LOSSES, beside, told_of
+from hindsight.udfs.values.columns import DAY_MS
 
 NOTHING_BEFORE = REPLAY.empty_table(), ITEM_STATE.empty_table()
 Cut = Callable[[pa.Table, int], Iterable[Slice]]

@@ -35,7 +35,7 @@ from hindsight.udfs.lines.parsed_line import NOT_ASKED
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.rebalance_fold import OF_GROUP, OF_LOG
 from hindsight.udfs.servers.server_fold import signs_of, signs_of_routes
-from hindsight.udfs.values.columns import BoolArray, chosen, instant, microseconds, near, on_dates
+from hindsight.udfs.values.columns import DAY_US, BoolArray, chosen, instant, microseconds, near, on_dates
 
 SHOWS = "shown"
 SEEN = "seen"
@@ -106,7 +106,6 @@ SEEN_SCHEMA = pa.schema(
         ("round_us", pa.int64()),  # the last round
     ]
 )
-_DAY_US = 86_400_000_000
 _SLICED = (schemas.QUEUE_OWNERSHIP, schemas.POP_ASSIGNMENT, schemas.QUEUE_PROGRESS)
 
 
@@ -230,7 +229,7 @@ def _captures(rows: pa.Table, split: Split) -> Iterator[Blob]:
 def _seen(captures: pa.Table, cluster: str) -> pa.Table:
     """What captures show of each date of rounds, once (``SEEN_SCHEMA``)."""
     rounds = microseconds(captures, "round_at")
-    columns = {"cluster": pa.repeat(pa.scalar(cluster), len(captures)), "day": pa.array(rounds // _DAY_US)}
+    columns = {"cluster": pa.repeat(pa.scalar(cluster), len(captures)), "day": pa.array(rounds // DAY_US)}
     columns |= {"collector": captures["collector"], "source": captures["source"]}
     columns["by_address"] = pc.fill_null(pc.match_substring(captures["broker_name"], ":"), False)
     is_route = pc.equal(captures["kind"], ROUTE)

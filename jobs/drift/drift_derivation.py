@@ -69,7 +69,7 @@ from hindsight.udfs.landing.landing_formats import FORMATS, distances
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
 from hindsight.udfs.strategies.member_families import Declaration, check_family
-from hindsight.udfs.values.columns import microseconds, near
+from hindsight.udfs.values.columns import EPOCH, microseconds, near
 
 INPUTS = (*OF_ROUNDS, schemas.TOPIC_ROUTE, schemas.TOPIC_STATUS, *OF_LOGS)  # as publication names them
 CLOSING = (schemas.CLIENT_STRATEGY_STATE, schemas.GROUP_DRIFT_STATE, schemas.REBALANCE_STATE)
@@ -225,7 +225,7 @@ def _cuts(stretch: Stretch[Any], of: _CutRows, starts: Mapping[str, Start]) -> d
         }
         collected = []
         if start:
-            day_number = (start.at.event_date - date(1970, 1, 1)).days
+            day_number = (start.at.event_date - EPOCH.date()).days
             collected = [(topic, collector, day_number) for collector, topic in sorted(start.seen.routes)]
         found[cluster] = Cuts(from_us, at, collected)
     return found

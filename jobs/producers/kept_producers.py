@@ -27,7 +27,7 @@ from hindsight.jobs.producers.producer_buckets import (
 from hindsight.jobs.publishing.kept_walks import Cut, Kept, KeptWalks, Start, cuts_of, midnight_us
 from hindsight.schemas import CLIENT_EVENT, SEND_ATTEMPT
 from hindsight.udfs.producer.producer_lives import Producer
-from hindsight.udfs.values.columns import near
+from hindsight.udfs.values.columns import DAY_MS, near
 
 
 class Buckets(NamedTuple):
@@ -132,7 +132,7 @@ def keep_at(
         last[at][who] = max(last[at].get(who, 0), row["last_ms"])
     found = {}
     for at, of_date in last.items():
-        if midnight_of(at.event_date) >= max(dates[at.cluster]) - 86_400_000:
+        if midnight_of(at.event_date) >= max(dates[at.cluster]) - DAY_MS:
             midnight, start = midnight_us(at.event_date), starts.get(at.cluster)
             from_us = start.cut.until_us if start and start.at == at else 0
             first_us, *last_us = (midnight + ms * 1000 for ms in (first[at], *of_date.values()))

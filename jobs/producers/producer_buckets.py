@@ -33,7 +33,7 @@ from hindsight.schemas import (
     SEND_VERDICT,
     WINDOW_CONFIRMATION,
 )
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS, DAY_MS, attempts_of, producers_of
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS, attempts_of, producers_of
 from hindsight.udfs.producer.attempt_facts import FACTS
 from hindsight.udfs.producer.fleet_fold import Share, fleet_of, fleet_rows
 from hindsight.udfs.producer.kept_fold import CannotGoOnError, Kept
@@ -56,6 +56,7 @@ from hindsight.udfs.producer.window_confirmations import (
     window_confirmations,
     windows_of_writers,
 )
+from hindsight.udfs.values.columns import DAY_MS
 
 # What the fold reads beside attempts and routes.
 STARTS, LOSSES = "starts", "losses"

@@ -28,7 +28,6 @@ from hindsight.schemas.arrow_types import arrow_schema
 from hindsight.udfs.producer.attempt_columns import (
     ATTEMPTS,
     CODED,
-    DAY_MS,
     SEND,
     Attempts,
     attempts_of,
@@ -45,7 +44,7 @@ from hindsight.udfs.producer.producer_date import Slice
 from hindsight.udfs.producer.producer_fold import END
 from hindsight.udfs.producer.recorded_routes import ENTRY_COLUMNS, entries_of
 from hindsight.udfs.producer.send_calls import beside
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 CUT_ROWS = 50_000  # of a blob
 SLICE_ROWS = 250_000  # of what is folded at once

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -56,13 +56,13 @@ from hindsight.udfs.producer.attempt_facts import merged_nearest
 from hindsight.udfs.producer.producer_date import Options, Span
 from hindsight.udfs.producer.producer_finding import Thresholds
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises
+from hindsight.udfs.values.columns import EPOCH
 
 DERIVED = (*FOLDED, schemas.WINDOW_CONFIRMATION, schemas.FLEET_MINUTE, schemas.PRODUCER_FINDING)
 _BUCKET_ROWS = 500_000
 _MOST_BUCKETS = 200
 _MORE_BUCKETS = 4  # than before, by which a date that has grown so much is cut anew
 _DAY, _MS = timedelta(days=1), timedelta(milliseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -223,7 +223,7 @@ def _begun_since(addresses: Addresses, going: Going) -> datetime | None:
         is_whole = not {*addresses.keys(cluster)[:-1]} <= {*since}
         if not going.starts or is_whole or going.apart().get(cluster):
             return None
-    return _EPOCH + min(midnight_ms + first for midnight_ms, first in since.values()) * _MS
+    return EPOCH + min(midnight_ms + first for midnight_ms, first in since.values()) * _MS
 
 
 def _and_next(dates: Collection[ClusterDate]) -> list[ClusterDate]:

@@ -26,17 +26,15 @@ from hindsight.jobs.lake.cluster_dates import ClusterDate, midnight_of
 from hindsight.jobs.lake.lake_place import file_system
 from hindsight.jobs.running.own_release import own_build
 from hindsight.schemas import SEND_ATTEMPT, SNAPSHOT_CAPTURE, Table
-from hindsight.udfs.values.columns import NEVER, instant, microseconds, near
+from hindsight.udfs.values.columns import DAY_US, FAR, NEVER, instant, microseconds, near
 
 if TYPE_CHECKING:
     from hindsight.jobs.engines.stored_table import Change
 
 HOUR_US = 3_600_000_000
-_DAY_US = 24 * HOUR_US
 _LAST_CUTS = 3  # of those at the ends of runs
 _TOGETHER_US = 900_000_000  # collectors whose last rounds lie no further apart are waited for
 _LIST = "kept.json"
-_FAR = 1 << 62
 
 
 class Cut(NamedTuple):
@@ -162,7 +160,7 @@ class KeptWalks:
 
     def _fresh(self, lake: Any, at: ClusterDate, versions: Mapping[str, int]) -> tuple[int, int] | None:
         """The first round and the first read of what has changed since these versions; None: not known."""
-        first = _FAR, _FAR
+        first = FAR, FAR
         for table in self.inputs:
             if table.name not in self._versions:
                 continue
@@ -201,7 +199,7 @@ def cuts_of(day: date, first_round: int, last_rounds: Iterable[int], from_us: in
         return []
     end = next(at for at in last if at >= last[-1] - _TOGETHER_US)
     midnight = midnight_us(day)
-    hours = range(midnight + HOUR_US, min(end, midnight + _DAY_US - 1) + 1, HOUR_US)
+    hours = range(midnight + HOUR_US, min(end, midnight + DAY_US - 1) + 1, HOUR_US)
     after = [at for at in hours if at > first_round]
     return sorted({at for at in (*after, end) if at > max(from_us, midnight)})
 
@@ -213,7 +211,7 @@ def midnight_us(day: date) -> int:
 
 def _first_of(folder: TableFolder, changes: Sequence[Change], cluster: str) -> tuple[int, int] | None:
     """The first round and read of a cluster's rows in these files; None: a file is gone."""
-    first = _FAR, _FAR
+    first = FAR, FAR
     rounds, reads = _instants(folder.table)
     for change in changes:
         try:
@@ -223,7 +221,7 @@ def _first_of(folder: TableFolder, changes: Sequence[Change], cluster: str) -> t
         own = of_file.filter(pc.equal(of_file["cluster"], cluster))
         if own.num_rows:
             of_reads = [microseconds(own, name) for name in reads]
-            read_us = np.minimum.reduce([np.where(each == NEVER, _FAR, each) for each in of_reads])
+            read_us = np.minimum.reduce([np.where(each == NEVER, FAR, each) for each in of_reads])
             round_us = microseconds(own, rounds)
             round_us = np.where(round_us == NEVER, read_us, round_us)
             first = min(first[0], int(round_us.min())), min(first[1], int(read_us.min()))

@@ -18,7 +18,7 @@ from hindsight.jobs.run_pipeline import JOBS, run_job
 from hindsight.jobs.running.run_context import RunContext
 from hindsight.jobs.telling.incident_noting import note_events
 from hindsight.schemas import TABLES, WINDOW_CONFIRMATION
-from hindsight.udfs.producer.attempt_columns import DAY_MS
+from hindsight.udfs.values.columns import DAY_MS
 from tests.conftest import CAPTURES
 from tests.pipeline.undisturbed_runs import lines
 from tests.telling.told_streams import stream

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.producer_date import Span
+from hindsight.udfs.values.columns import DAY_MS
 
 DAY = 20_000 * DAY_MS
 NEXT = DAY + DAY_MS

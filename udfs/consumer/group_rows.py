@@ -40,9 +40,9 @@ from hindsight.udfs.consumer.round_facts import (
 )
 from hindsight.udfs.consumer.round_reads import NEEDED_AGAIN
 from hindsight.udfs.strategies.member_families import alternatives
+from hindsight.udfs.values.columns import DAY_MS, EPOCH
 
 Row = Mapping[str, Any]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # By topic: the logical queue that a broker's own queue holds.
 Hosts = Mapping[str, Mapping[Queue, TopicQueue]]
 
@@ -53,13 +53,13 @@ def to_ms(at: datetime | int | None) -> int | None:
         return None
     if isinstance(at, int):
         return at // 1000
-    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
+    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH
+    return since.days * DAY_MS + since.seconds * 1000 + since.microseconds // 1000
 
 
 def to_instant(at_ms: int | None) -> datetime | None:
     """Epoch milliseconds as an instant."""
-    return None if at_ms is None else _EPOCH + timedelta(milliseconds=at_ms)
+    return None if at_ms is None else EPOCH + timedelta(milliseconds=at_ms)
 
 
 def group_round(row: Row) -> GroupRound:

@@ -15,11 +15,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.values.columns import DAY_US, NEVER, BoolArray, IntArray, differs, microseconds, order_of, ranks
+from hindsight.udfs.values.columns import (
+    DAY_US,
+    EPOCH,
+    NEVER,
+    BoolArray,
+    IntArray,
+    differs,
+    microseconds,
+    order_of,
+    ranks,
+)
 
 RoundKey = tuple[str, str, int]  # group (or topic), collector, and the round's instant, epoch us
-_EPOCH = date(1970, 1, 1)
-_DAY_S = 86_400
 NEEDED_OF_CAPTURES = ("cluster", "consumer_group", "round_at", "source")
 Nearest = Mapping[tuple[str, str, int], int]  # by cluster, group and date (its number since 1970): a distance
 
@@ -93,10 +101,10 @@ def with_evidence(rows: pa.Table) -> pa.Table:
 def of_rounds(rows: pa.Table, dates: Collection[date], lookback_s: int) -> BoolArray:
     """Which rows have a ``round_at`` on one of the dates, or so long before one at most."""
     at = microseconds(rows, "round_at")
-    days = np.array(sorted((day - _EPOCH).days for day in dates))
+    days = np.array(sorted((day - EPOCH.date()).days for day in dates))
     # Steps of a day at most: with a longer one a round might pass over its date.
-    steps = [*range(0, lookback_s, _DAY_S), lookback_s]
-    found = np.logical_or.reduce([np.isin((at + step * 1_000_000) // (_DAY_S * 1_000_000), days) for step in steps])
+    steps = [*range(0, lookback_s, 86_400), lookback_s]
+    found = np.logical_or.reduce([np.isin((at + step * 1_000_000) // DAY_US, days) for step in steps])
     wanted: BoolArray = found & (at != NEVER)
     return wanted
 

@@ -45,7 +45,7 @@ from hindsight.udfs.groups.group_walk import (
     step,
 )
 from hindsight.udfs.rebalances.round_shares import SHARES, ShownShares
-from hindsight.udfs.values.columns import DAY_US, EPOCH, instant
+from hindsight.udfs.values.columns import DAY_US, EPOCH, FAR, instant
 from hindsight.udfs.values.kept_states import state_of, state_text
 from hindsight.udfs.values.message_queues import is_system_topic, lite_parent
 
@@ -234,7 +234,7 @@ class GroupFold:
         """
         captured = self._recorded.captured
         until = max(int(captured.read_until[place]), int(captured.swept_until[place]))
-        found = bisect_right(self._readings, (until, 1 << 62))
+        found = bisect_right(self._readings, (until, FAR))
         if not found or until // _S - self._readings[found - 1][0] // _S > self._settings.progress_valid_s:
             return None
         return self._readings[found - 1]

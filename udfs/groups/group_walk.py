@@ -25,6 +25,7 @@ from hindsight.udfs.drift.group_history import GroupHistory
 from hindsight.udfs.drift.root_cause import Trouble
 from hindsight.udfs.drift.told_beside import NOTHING_BESIDE, Beside
 from hindsight.udfs.strategies.member_families import Declared
+from hindsight.udfs.values.columns import DAY_MS
 
 STATE = "state"
 DRIFT, INCIDENT, CHANGE, SCOPE = "drift", "incident", "change", "scope"
@@ -112,7 +113,7 @@ def close(
     total = sum(len(queues) for queues in history.memory.routes.values())
     midnight = to_ms(datetime.combine(day, time(), UTC)) or 0
     # A group that nobody has read for so long is not waited for: what was open stays as it was last seen.
-    forgotten = midnight - history.memory.last_at > settings.carry_days * 86_400_000
+    forgotten = midnight - history.memory.last_at > settings.carry_days * DAY_MS
     live = [incident for _, incident in sorted(history.ledger.incidents.items())]
     for incident in finished:
         yield INCIDENT, {**place, **incident_row(incident, total, True, settings.timing)}

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
-DAY_MS = 86_400_000
 NEVER = -(1 << 40)
 
 # Texts that many rows share: codes of the distinct ones from their file to their row.

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.not_available_duration import compute_not_available_duration
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, ONEWAY, SYNC, Attempts, Texts, attempts_of
+from hindsight.udfs.producer.attempt_columns import NEVER, ONEWAY, SYNC, Attempts, Texts, attempts_of
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 FINE = -1  # the outcome of an update whose attempt threw nothing
 Failure = Literal["remoting", "client", "broker", "interrupted"]

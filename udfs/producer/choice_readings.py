@@ -29,14 +29,13 @@ from hindsight.udfs.fault_tolerance import FaultItem, FaultProfile, FaultTable
 from hindsight.udfs.not_available_duration import not_available_duration
 from hindsight.udfs.producer.send_verdicts import SAME_MILLISECOND, Choice, ItemReading, Judgement, RouteReading
 from hindsight.udfs.producer.unseen_life import CLOCK_TOLERANCE, DETECTOR, FORGOTTEN, LADDER_EDGE, Gap, longest_ms
+from hindsight.udfs.values.columns import DAY_MS
 
 STALE_ROUTE = "stale_route"
 REWRITTEN_LIST = "stale_route_or_rewritten_list"
 
 # The client polls its routes so often: what it used twice within this time was listed all the while.
 ROUTE_POLL_MS = 30_000
-
-_DAY_MS = 86_400_000
 
 
 class Removal(NamedTuple):
@@ -329,9 +328,7 @@ def route_readings(record: BrokerRecord, choice: Choice, profile: FaultProfile) 
         every = list(dict.fromkeys([*known, *lacking]))
         return (every[0], *(r._replace(reason=doubt) for r in every[1:]))
     lacking_it = RouteReading(False, None, False)
-    used_elsewhere = (
-        record.updated_at_ms is not None and record.updated_at_ms >= choice.now_ms - choice.now_ms % _DAY_MS
-    )
+    used_elsewhere = record.updated_at_ms is not None and record.updated_at_ms >= choice.now_ms - choice.now_ms % DAY_MS
     if before is None and after is None and used_elsewhere:
         return lacking_it, listed._replace(reason=doubt)
     return listed, lacking_it._replace(reason=doubt)

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, order_of, spread
+from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, order_of, spread
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
 from hindsight.udfs.producer.fault_fold import Items, Stretches, Updates, joined, taken
 from hindsight.udfs.producer.replayed_day import LAST_BROKER_RULES, Day
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 SHIFT = 1 << 28  # more than a date, in ms
 _NONE, _EQUALS = LAST_BROKER_RULES.index("none"), LAST_BROKER_RULES.index("equals")

@@ -19,7 +19,7 @@ from hindsight.udfs.producer.producer_finding import Fleet, FleetMinute, Refusal
 from hindsight.udfs.producer.producer_rows import FLEET_MINUTE, INSTANT
 from hindsight.udfs.producer.recorded_routes import Route
 from hindsight.udfs.producer.replayed_day import Day
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 ACTIVE = pa.schema(
     [("minute", pa.int64()), *((n, pa.int64()) for n in ("active", "doubtful", "active_unknown", "active_off"))]
@@ -125,7 +125,7 @@ def fleet_rows(cluster: str, midnight_ms: int, shares: Sequence[Share]) -> pa.Ta
     at = pa.array((n["minute"] * MINUTE_MS + midnight_ms) * 1000).cast(INSTANT)
     head = [
         pa.repeat(pa.scalar(cluster), len(grid)),
-        pa.repeat(pa.scalar(midnight_ms // 86_400_000, pa.int32()), len(grid)).cast(pa.date32()),
+        pa.repeat(pa.scalar(midnight_ms // DAY_MS, pa.int32()), len(grid)).cast(pa.date32()),
         at,
         grid["broker_name"],
     ]

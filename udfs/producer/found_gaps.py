@@ -32,7 +32,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hindsight.udfs.producer.attempt_columns import (
-    DAY_MS,
     Attempts,
     Producers,
     attempts_of,
@@ -46,7 +45,7 @@ from hindsight.udfs.producer.fault_fold import Stretches, taken, within
 from hindsight.udfs.producer.producer_lives import Producer
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import CLOCK_STEP, SETTINGS_CHANGED, TWO_PROCESSES, Gap, merged_gaps
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 _DIGITS = 8  # that an id ends in at least; the last four of them count
 _WRAPS = 1 << 16

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, Attempts, compact, spread
+from hindsight.udfs.producer.attempt_columns import Attempts, compact, spread
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import PROFILES
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 MINUTE_MS = 60_000
 MINUTES = 1440

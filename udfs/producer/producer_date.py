@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
+from hindsight.udfs.producer.attempt_columns import attempts_of
 from hindsight.udfs.producer.attempt_facts import FACTS, Cuts, facts_of, merged_facts
 from hindsight.udfs.producer.choice_fold import ChoiceJudge
 from hindsight.udfs.producer.choice_surroundings import not_available
@@ -73,6 +73,7 @@ from hindsight.udfs.producer.send_calls import NO_LOSSES, SendParts, send_call_r
 from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.weighed_samples import Weighing
 from hindsight.udfs.producer.window_doubts import doubts_of, with_doubts
+from hindsight.udfs.values.columns import DAY_MS
 
 # Attempts and the instant, ms of the date, before which their first instants lie; the last one is ``END``.
 Slice = tuple[pa.Table, int]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.minute_counts import CERTAINTIES, MINUTE_MS, Held, HeldMinutes, Tally
 from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import REASON_OF, sentence_of
 from hindsight.udfs.producer.window_doubts import weakened
+from hindsight.udfs.values.columns import DAY_MS, EPOCH
 
 # How bad each finding is by itself.
 SEVERITY = {
@@ -259,4 +259,4 @@ def date_of(day: Day, ms: int) -> str:
 
 
 def _time(ms: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    return EPOCH + timedelta(milliseconds=ms)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, attempts_of, order_of
+from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, attempts_of, order_of
 from hindsight.udfs.producer.attempt_updates import Calls, calls_of, judged
 from hindsight.udfs.producer.choice_fold import ChoiceJudge, Verdict
 from hindsight.udfs.producer.choice_readings import ROUTE_POLL_MS, Other
@@ -39,7 +39,7 @@ from hindsight.udfs.producer.fault_fold import FAR, RESTARTED, Items, Stretches,
 from hindsight.udfs.producer.minute_counts import MinuteCounts, minute_counts
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import CLOCK_TOLERANCE, LADDER_EDGE
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 END = 1 << 40  # after every instant of a date
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.attempt_facts import Cuts
 from hindsight.udfs.producer.replay_rules import (
     Override,
@@ -36,6 +35,7 @@ from hindsight.udfs.producer.unseen_life import (
     longest_ms,
     merged_gaps,
 )
+from hindsight.udfs.values.columns import DAY_MS, EPOCH
 
 Producer = tuple[str, str]
 _T = TypeVar("_T")
@@ -345,9 +345,9 @@ def _recorded(row: Mapping[str, Any]) -> Recorded:
     return Recorded(**said)
 
 
-_EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+_MS = timedelta(milliseconds=1)
 
 
 def _gap(told: Mapping[str, Any]) -> Gap:
-    since, until = (None if told[name] is None else (told[name] - _EPOCH) // _MS for name in ("since", "until"))
+    since, until = (None if told[name] is None else (told[name] - EPOCH) // _MS for name in ("since", "until"))
     return Gap(since, until or 0, told["reason"])

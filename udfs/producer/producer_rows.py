@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hindsight.schemas import TABLES
 from hindsight.schemas.arrow_types import kernel_schema
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, instants, timestamps
+from hindsight.udfs.producer.attempt_columns import NEVER, instants, timestamps
 from hindsight.udfs.producer.choice_surroundings import NO_LAST
 from hindsight.udfs.producer.fault_fold import (
     END_REASONS,
@@ -36,7 +36,7 @@ from hindsight.udfs.producer.producer_lives import Life, Process
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.producer.unseen_life import Gap
 from hindsight.udfs.producer.window_doubts import Doubts, base_reasons, weakened
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 INSTANT = pa.timestamp("us", "UTC")
 REPLAY = kernel_schema(TABLES["producer_replay"])

@@ -31,13 +31,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken, within
 from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Looked, Reason, turns_of
 from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
 from hindsight.udfs.producer.weighed_samples import Weighed
 from hindsight.udfs.release_profiles import PROFILES, FaultProfile
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 DEFAULT_LADDER, RECORDED_LADDER, NO_LADDER = "default", "recorded", "none"
 # What of a family shows in the brokers that its producers choose and avoid. How ties are broken does not: either of two

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from hindsight.udfs.clients.client_kinds import takes_turns
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, Attempts, encoded, producers_of, texts
+from hindsight.udfs.producer.attempt_columns import NEVER, Attempts, encoded, producers_of, texts
 from hindsight.udfs.producer.attempt_facts import Cuts, segments_of
 from hindsight.udfs.producer.producer_lives import Process, Producer
 from hindsight.udfs.release_profiles import FaultProfile
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 LAST_BROKER_RULES = ("none", "equals", "not_equal", "filter")
 

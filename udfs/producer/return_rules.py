@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, attempts_of
+from hindsight.udfs.producer.attempt_columns import attempts_of
 from hindsight.udfs.producer.fault_fold import joined, taken
 from hindsight.udfs.producer.kept_fold import CannotGoOnError
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, Held, Tally
@@ -30,7 +30,7 @@ from hindsight.udfs.producer.producer_finding import (
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import profile_named
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 _ENDED = ("expired", "overwritten", "removed", "reachable_again")
 _NANO = 10**9

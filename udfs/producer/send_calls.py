@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, DAY_MS, NEVER, ONEWAY, SYNC, Attempts, attempts_of
+from hindsight.udfs.producer.attempt_columns import ASYNC, ATTEMPTS, NEVER, ONEWAY, SYNC, Attempts, attempts_of
 from hindsight.udfs.producer.producer_lives import Process
 from hindsight.udfs.producer.producer_rows import SEND_CALL
 from hindsight.udfs.producer.replayed_day import Day
@@ -35,7 +35,7 @@ from hindsight.udfs.producer.retry_rules import (
 )
 from hindsight.udfs.producer.unseen_life import LOST_LINES
 from hindsight.udfs.release_profiles import FaultProfile
-from hindsight.udfs.values.columns import BoolArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray
 
 # How far beyond a midnight attempts of one send are looked for; no time-out of a send is that long.
 REACH_MS = 600_000

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import DAY_MS, NEVER, instants, order_of, spread
+from hindsight.udfs.producer.attempt_columns import NEVER, instants, order_of, spread
 from hindsight.udfs.producer.producer_rows import WINDOW
 from hindsight.udfs.release_profiles import PROFILES
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 # Kinds of client_event that tell of the fault table, with the state of the window they can show.
 STATES = {"broker_isolated": "unavailable", "broker_unreachable": "unreachable", "broker_reachable": "unreachable"}

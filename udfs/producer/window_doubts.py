@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from hindsight.udfs.landing.landing_formats import TRACE
-from hindsight.udfs.producer.attempt_columns import DAY_MS
 from hindsight.udfs.producer.choice_readings import Other
 from hindsight.udfs.producer.fault_fold import Stretches
 from hindsight.udfs.producer.producer_lives import Process
@@ -28,7 +27,7 @@ from hindsight.udfs.producer.unseen_life import (
     UNSEEN_FAILURES,
     longest_ms,
 )
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
 _SHIFT = 1 << 30  # more than a date, and what lasts beyond it, in ms
 _FIRM = ("certain", "inferred")

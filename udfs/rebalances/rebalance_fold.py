@@ -31,7 +31,7 @@ from hindsight.udfs.rebalances.rebalance_event import (
 )
 from hindsight.udfs.rebalances.round_shares import Moved, RoundShares, ShareRound
 from hindsight.udfs.rebalances.share_ledger import HEARD, REFUSED, RESULT, SWALLOWED, Line
-from hindsight.udfs.values.columns import DAY_US, microseconds
+from hindsight.udfs.values.columns import DAY_US, EPOCH, microseconds
 from hindsight.udfs.values.kept_states import Kept, state_of, state_text
 
 _ASSIGNED = "queues_assigned"
@@ -95,7 +95,7 @@ class Told:
 def _rows(rows: pa.Table, day: date) -> Iterator[dict[str, Any]]:
     """Rows of a date with instants as whole numbers, epoch us, which cost less to read."""
     days = microseconds(rows, "logged_at") // DAY_US
-    rows = rows.filter(pa.array(days == (day - date(1970, 1, 1)).days))
+    rows = rows.filter(pa.array(days == (day - EPOCH.date()).days))
     instants = [name for name in rows.column_names if pa.types.is_timestamp(rows.schema.field(name).type)]
     for name in instants:
         place = rows.schema.get_field_index(name)

@@ -44,7 +44,7 @@ from hindsight.udfs.drift.incidents import RESOLVED, Ledger, Seen
 from hindsight.udfs.drift.root_cause import BROKER_DOWN, NAME_SERVER_DOWN, Cause, Trouble
 from hindsight.udfs.groups.group_walk import INCIDENT, STATE, WalkSettings
 from hindsight.udfs.lines.parsed_line import NOT_ASKED, UNREADABLE
-from hindsight.udfs.values.columns import microseconds, whole
+from hindsight.udfs.values.columns import DAY_MS, DAY_US, EPOCH, microseconds, whole
 from hindsight.udfs.values.kept_states import state_of, state_text
 
 ANSWERED, REFUSES, SILENT, UNREACHED = "answered", "refuses", "silent", "unreached"
@@ -145,8 +145,6 @@ _HOW = {
 }
 _KEPT_MS = 120_000  # a broker lists a connection for so long after its end: groups may show that before it is used
 _SURE = 4  # questions on end without an answer, which single losses are not
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY_MS = 86_400_000
 Server = tuple[str, str]  # its name or address, and the code of its being down
 
 
@@ -186,7 +184,7 @@ class ServerFold:
         """``signs``: of this collector, ``SIGNS``; ``opening``, ``kept``: as ``GroupFold`` has them."""
         # A server that was well for long enough and fails again is another incident.
         self._timing = replace(settings.timing, flapping_rounds=0)
-        self.key, self._carry_ms = key, settings.carry_days * _DAY_MS
+        self.key, self._carry_ms = key, settings.carry_days * DAY_MS
         self._sweeps = list(_sweeps(signs))
         self._next = 0
         self.read_until = self.longest = 0
@@ -260,7 +258,7 @@ class ServerFold:
     def close(self, day: date, *, is_last: bool) -> Iterator[tuple[str, Any]]:
         """Rows that the end of a date gives."""
         midnight_us = _midnight_us(day)
-        self._take_until(midnight_us + _DAY_MS * 1000, midnight_us)
+        self._take_until(midnight_us + DAY_US, midnight_us)
         cluster, collector, group = self.key
         place = {"cluster": cluster, "collector": collector, "consumer_group": group, "event_date": day}
         self._ledger.close_date(day.isoformat())
@@ -430,4 +428,4 @@ def _sweeps(signs: pa.Table) -> Iterator[_Sweep]:
 
 
 def _midnight_us(day: date) -> int:
-    return (datetime.combine(day, time(), UTC) - _EPOCH) // timedelta(microseconds=1)
+    return (datetime.combine(day, time(), UTC) - EPOCH) // timedelta(microseconds=1)

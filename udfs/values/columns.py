@@ -15,7 +15,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 NEVER, FAR = -(1 << 62), 1 << 62  # before and after every instant, epoch us
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-DAY_US = 86_400_000_000
+DAY_MS, DAY_US = 86_400_000, 86_400_000_000
 _MOST_ROOM = 1 << 62
 
 
