@@ -34,9 +34,8 @@ from tests.engines.random_rows import CLUSTERS, DAYS, HOSTILE, as_text, rows
 from tests.engines.test_intake import JOBS, contents
 from tests.pipeline.test_order_and_splits import cuts_of, write
 from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
-from tests.random_examples import SOAKING
+from tests.random_examples import one_drawn
 
-DRAWN_ONCE = settings(max_examples=1, suppress_health_check=list(HealthCheck))
 DRAWN = count()
 OF_KEYS = (
     "send_attempt",
@@ -69,7 +68,7 @@ def test_each_reads_what_the_other_wrote_and_goes_on(engines, table, first):
     second = {"local": "spark", "spark": "local"}[first]
 
     @given(st.data())
-    @DRAWN_ONCE
+    @one_drawn
     def drawn(data):
         pieces = [data.draw(rows(table, min_size=1)) for _ in range(3)]
         root = f"lake-{next(DRAWN)}"
@@ -114,7 +113,7 @@ def test_every_reader_reads_columns_that_are_written_by_their_differences(engine
     many = 5_000
 
     @given(rows(SEND_ATTEMPT, min_size=1))
-    @DRAWN_ONCE
+    @one_drawn
     def drawn(piece):
         attempts = pa.concat_tables([piece.slice(0, 1)] * many)
         dice = random.Random(1)
@@ -154,7 +153,7 @@ def test_rows_that_come_and_rows_that_change_are_stored_alike(spark, tmp_path, m
         return all(sum(file.rows for file in lake.files(table, dates)) == count for dates in (None, DAYS))
 
     @given(st.data())
-    @settings(max_examples=3 if SOAKING else 1, suppress_health_check=list(HealthCheck))
+    @one_drawn
     def drawn(data):
         before, come, others = (data.draw(rows(table, min_size=4, max_size=9)) for _ in range(3))
         before, come = alone(before, before.slice(0, 0), table), alone(come, before, table)
