@@ -10,13 +10,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
 from signal import SIGKILL
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
-from threading import Timer
+from threading import Event, Timer, get_ident
+from time import sleep
 from typing import Any
 
 import duckdb
@@ -58,6 +59,15 @@ class Questions:
         """``own``: a folder for what-ifs, which goes when the server ends."""
         self._lake, self._accepted, self._own, self._settings = absolute(lake), accepted, own, settings
         self._seconds, self._megabytes = seconds, megabytes
+        self._at_work: dict[int, LocalAsker | None] = {}  # by thread; None: not opened yet
+
+    def cut(self) -> None:
+        """End what is being answered: DuckDB aborts a process that ends while a thread of Python's is in it."""
+        while self._at_work:
+            for asker in filter(None, [*self._at_work.values()]):
+                with suppress(duckdb.Error):  # it has just been closed
+                    asker.interrupt()
+            sleep(0.01)
 
     def wrong_now(self, cluster: str = "*", group: str = "*", most: int = 50) -> str:
         """Open incidents, the worst first; groups that were not judged of late; wrong configuration.
@@ -159,19 +169,36 @@ class Questions:
     @contextmanager
     def _asked(self) -> Iterator[LocalAsker]:
         """The lake as it is now, for one question: bounded in time and memory, without files and settings."""
-        with closing(LocalAsker(LocalLake(self._lake, retention_days=0))) as asker:
-            asker.bound(self._megabytes)
-            timer = Timer(self._seconds, asker.interrupt)
-            timer.daemon = True
-            timer.start()
-            try:
-                yield asker
-            except (duckdb.InterruptException, BadQueryError) as error:
-                if not timer.is_alive():
-                    raise CutError(f"cut after {self._seconds:g} s: ask for fewer dates or rows.") from error
-                raise
-            finally:
-                timer.cancel()
+        self._at_work[get_ident()] = None
+        try:
+            with closing(LocalAsker(LocalLake(self._lake, retention_days=0))) as asker:
+                self._at_work[get_ident()] = asker
+                asker.bound(self._megabytes)
+                with self._in_time(asker):
+                    yield asker
+        finally:
+            del self._at_work[get_ident()]
+
+    @contextmanager
+    def _in_time(self, asker: LocalAsker) -> Iterator[None]:
+        is_over = Event()
+
+        def end() -> None:
+            is_over.set()
+            asker.interrupt()
+
+        timer = Timer(self._seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except (duckdb.InterruptException, BadQueryError) as error:
+            if is_over.is_set():
+                raise CutError(f"cut after {self._seconds:g} s: ask for fewer dates or rows.") from error
+            raise
+        finally:
+            timer.cancel()
+            timer.join()  # it may be in DuckDB, as ``cut`` says
 
 
 def _told(fields: Record, most: int, **more: Any) -> str:

@@ -138,7 +138,10 @@ def _questions(
     accepted = load_settings(settings).lint.accept
     with TemporaryDirectory(prefix=f"hindsight-{name}-") as own:
         made = Questions(lake, accepted, Path(own), seconds=seconds, megabytes=megabytes, settings=settings)
-        yield {question: answering(getattr(made, question), failure) for question in QUESTIONS}
+        try:
+            yield {question: answering(getattr(made, question), failure) for question in QUESTIONS}
+        finally:
+            made.cut()
 
 
 @app.command("serve")

@@ -201,8 +201,8 @@ def bounded(
 class _Gauges(Collector):
     """What a lake says each time that it is asked; two never ask at once."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask, self._asking = ask, Lock()
+    def __init__(self, ask: Ask, asking: Lock) -> None:
+        self._ask, self._asking = ask, asking
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         with self._asking:
@@ -230,7 +230,8 @@ def serve(host: str, port: int, ask: Ask) -> None:
     The lake is asked each time. If that fails, the log says so, and the one who asked gets a 500. Ctrl-C ends it.
     Raises: NoPortError.
     """
-    answered = make_wsgi_app(_registry(ask))
+    asking = Lock()
+    answered = make_wsgi_app(_registry(ask, asking))
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         try:
@@ -250,6 +251,7 @@ def serve(host: str, port: int, ask: Ask) -> None:
         tell("listening", address=f"{host}:{server.server_port}")
         with suppress(KeyboardInterrupt):
             server.serve_forever()
+        asking.acquire()  # DuckDB aborts a process that ends while a thread of Python's is in it
 
 
 class _Silent(WSGIRequestHandler):
@@ -257,7 +259,7 @@ class _Silent(WSGIRequestHandler):
         """No line for each question."""
 
 
-def _registry(ask: Ask) -> CollectorRegistry:
+def _registry(ask: Ask, asking: Lock | None = None) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Gauges(ask))
+    registry.register(_Gauges(ask, asking or Lock()))
     return registry

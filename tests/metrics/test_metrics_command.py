@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -147,3 +151,25 @@ def test_a_port_answers_with_what_the_lake_says_then_and_goes_on_after_a_failure
         assert refused.value.code == 500 and b"without --listen says why" in refused.value.read()
         log.write_text(whole)
         assert groups(asked(url, OPENMETRICS)[1]) == {HOSTILE, "later"}
+
+
+SLOWLY = """
+import duckdb
+from hindsight.jobs.metrics.gauges import serve
+def ask():
+    print("asked", flush=True)
+    return duckdb.sql("SELECT COUNT(*) FROM range(1000000000) a").fetchall()[:0]
+serve("127.0.0.1", 0, ask)
+"""
+
+
+def test_ctrl_c_ends_it_when_who_is_being_answered_has_the_answer():
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-u", "-c", SLOWLY], preexec_fn=heard, **pipes) as process:
+        port = re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline())[1]
+        with socket.create_connection(("127.0.0.1", int(port))) as connection:
+            connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert process.stdout.readline() == "asked\n"
+            process.send_signal(signal.SIGINT)
+            assert (process.wait(60), process.stderr.read()) == (0, "")

@@ -7,16 +7,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Semaphore, Thread
+from threading import enumerate as enumerate_threads
+from time import sleep
 from urllib.parse import urlencode
 
+import duckdb
 import pytest
 
+from hindsight.jobs.commands.bounded_questions import CutError, Questions
 from hindsight.jobs.commands.serve_command import _Handler, _Server
+from hindsight.jobs.engines.asker import BadQueryError
+from hindsight.jobs.engines.local_asker import LocalAsker
 from tests.pipeline.asked_lake import ORDERS
 
 ENDLESS = "SELECT COUNT(*) FROM range(1000000000000) a, range(1000000) b"
@@ -130,6 +136,56 @@ def test_a_question_is_cut(asked_lake):
         status, answer = server.ask("sql", query=ENDLESS)
         assert status == 400 and answer["error"].startswith("cut after 1 s")
         assert server.ask("tables")[0] == 200
+
+
+def test_of_a_question_that_was_cut_no_thread_is_left(asked_lake, tmp_path, monkeypatch):
+    """It would be in DuckDB, which aborts a process that ends then."""
+    interrupt = LocalAsker.interrupt
+
+    def slowly(asker: LocalAsker) -> None:
+        interrupt(asker)
+        sleep(1)
+
+    monkeypatch.setattr(LocalAsker, "interrupt", slowly)
+    asked = Questions(str(asked_lake / "lake"), (), tmp_path, seconds=0.2, megabytes=500, settings=None)
+    before = {*enumerate_threads()}
+    with pytest.raises(CutError, match=r"cut after 0\.2 s"):
+        asked.sql(ENDLESS)
+    assert {*enumerate_threads()} <= before
+
+
+def test_what_is_being_answered_at_the_end_is_cut(asked_lake, tmp_path):
+    asked = Questions(str(asked_lake / "lake"), (), tmp_path, seconds=60, megabytes=500, settings=None)
+    found = []
+
+    def ask() -> None:
+        with pytest.raises((duckdb.Error, BadQueryError), match="nterrupted"):
+            asked.sql(ENDLESS)
+        found.append("cut")
+
+    asking = [Thread(target=ask) for _ in range(3)]
+    for one in asking:
+        one.start()
+    while len(asked._at_work) < len(asking):
+        sleep(0.01)
+    asked.cut()
+    for one in asking:
+        one.join(30)
+    assert found == ["cut"] * 3 and asked.sql("SELECT 1")
+
+
+def test_ctrl_c_ends_a_server_that_is_answering(asked_lake):
+    with served(asked_lake, "--seconds", "60") as server:
+        asking = Thread(target=lambda: suppressed(server), daemon=True)
+        asking.start()
+        sleep(1)
+    asking.join(30)
+    assert not asking.is_alive()
+
+
+def suppressed(server: Server) -> None:
+    with suppress(OSError, HTTPException):  # the server may be gone before it answers
+        assert server.ask("sql", query=ENDLESS)[0] == 400
 
 
 def test_few_are_answered_at_once():
