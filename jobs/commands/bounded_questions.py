@@ -10,14 +10,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
 from signal import SIGKILL
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
-from threading import Event, Timer, get_ident
-from time import sleep
+from threading import Event, Thread, get_ident
+from time import monotonic, sleep
 from typing import Any
 
 import duckdb
@@ -42,12 +42,14 @@ from hindsight.jobs.scenarios.weighed_ladders import weighed
 from hindsight.schemas import TABLES
 
 _MOST_ROWS, _MOST_BYTES = 1_000, 200_000
+_LOOKS_S = 0.02
+_ENDS = "the server ends."
 _WHAT_IF_TIMES = 15  # as long as a question it may take
 QUESTIONS = ("wrong_now", "explain", "story", "message", "tables", "sql", "upgrade", "ladder", "what_if")
 
 
 class CutError(ValueError):
-    """Raised where a question took too long."""
+    """Raised where a question took too long, or its server ends."""
 
 
 class Questions:
@@ -59,15 +61,17 @@ class Questions:
         """``own``: a folder for what-ifs, which goes when the server ends."""
         self._lake, self._accepted, self._own, self._settings = absolute(lake), accepted, own, settings
         self._seconds, self._megabytes = seconds, megabytes
-        self._at_work: dict[int, LocalAsker | None] = {}  # by thread; None: not opened yet
+        self._at_work: set[int] = set()  # threads
+        self._ends = Event()
 
     def cut(self) -> None:
-        """End what is being answered: DuckDB aborts a process that ends while a thread of Python's is in it."""
+        """End what is being answered, and answer nothing more.
+
+        DuckDB aborts a process that ends while a thread of Python's is in it.
+        """
+        self._ends.set()
         while self._at_work:
-            for asker in filter(None, [*self._at_work.values()]):
-                with suppress(duckdb.Error):  # it has just been closed
-                    asker.interrupt()
-            sleep(0.01)
+            sleep(_LOOKS_S)
 
     def wrong_now(self, cluster: str = "*", group: str = "*", most: int = 50) -> str:
         """Open incidents, the worst first; groups that were not judged of late; wrong configuration.
@@ -169,36 +173,42 @@ class Questions:
     @contextmanager
     def _asked(self) -> Iterator[LocalAsker]:
         """The lake as it is now, for one question: bounded in time and memory, without files and settings."""
-        self._at_work[get_ident()] = None
+        self._at_work.add(get_ident())
         try:
+            if self._ends.is_set():
+                raise CutError(_ENDS)
             with closing(LocalAsker(LocalLake(self._lake, retention_days=0))) as asker:
-                self._at_work[get_ident()] = asker
                 asker.bound(self._megabytes)
                 with self._in_time(asker):
                     yield asker
         finally:
-            del self._at_work[get_ident()]
+            self._at_work.remove(get_ident())
 
     @contextmanager
     def _in_time(self, asker: LocalAsker) -> Iterator[None]:
-        is_over = Event()
+        last, answered, why = monotonic() + self._seconds, Event(), ""
 
-        def end() -> None:
-            is_over.set()
-            asker.interrupt()
+        def watch() -> None:
+            nonlocal why
+            while not answered.wait(_LOOKS_S):  # again and again: DuckDB forgets an interrupt while no query runs
+                if self._ends.is_set():
+                    why = _ENDS
+                elif monotonic() > last:
+                    why = f"cut after {self._seconds:g} s: ask for fewer dates or rows."
+                if why:
+                    asker.interrupt()
 
-        timer = Timer(self._seconds, end)
-        timer.daemon = True
-        timer.start()
+        watching = Thread(target=watch, daemon=True)
+        watching.start()
         try:
             yield
-        except (duckdb.InterruptException, BadQueryError) as error:
-            if is_over.is_set():
-                raise CutError(f"cut after {self._seconds:g} s: ask for fewer dates or rows.") from error
+        except Exception as error:  # of DuckDB, or of Arrow's reader of what it answers
+            if why:
+                raise CutError(why) from error
             raise
         finally:
-            timer.cancel()
-            timer.join()  # it may be in DuckDB, as ``cut`` says
+            answered.set()
+            watching.join()  # it may be in DuckDB, as ``cut`` says
 
 
 def _told(fields: Record, most: int, **more: Any) -> str:
