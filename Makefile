@@ -73,7 +73,7 @@ test: $(CHECKS_READY) $(if $(JAVA),$(SPARK_READY))  ## run the tests, in three p
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: $(CHECKS_READY) $(SPARK_READY) $(SCHEDULERS_READY) $(STORES_READY) $(MODELS_READY) $(MANUAL_READY)  ## run the long tests that `make test` leaves out
-	HINDSIGHT_SOAK=1 $(BIN)/python -m pytest --timeout 7200 -m "soak or random"
+	HINDSIGHT_SOAK=1 $(BIN)/python -m pytest -o faulthandler_timeout=7200 -m "soak or random"
 
 $(PEERS_READY): bench/requirements.lock
 	$(PYTHON) -m venv $(PEERS)

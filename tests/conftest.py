@@ -95,6 +95,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file: str = super()._split_scope(nodeid)
             return "spark" if file.startswith(OF_SPARK) and not _why_no_spark() else file
 
+        def remove_node(self, node: Any) -> str | None:
+            """The test that ended its process; the rest is for another (xdist's gives out what was done)."""
+            work = self.assigned_work.pop(node).items()
+            left = [(scope, test) for scope, unit in work for test, is_done in unit.items() if not is_done]
+            for scope, test in left[1:]:
+                self.workqueue.setdefault(scope, {})[test] = False
+            return left[0][1] if left else None
+
+        def _reschedule(self, node: Any) -> None:
+            """Until it has two tests, or knows that no more will come: a process with one test waits for another."""
+            super()._reschedule(node)
+            if not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+                self._reschedule(node)
+
     return Together(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
