@@ -34,7 +34,7 @@ from tests.engines.random_rows import CLUSTERS, DAYS, HOSTILE, as_text, rows
 from tests.engines.test_intake import JOBS, contents
 from tests.pipeline.test_order_and_splits import cuts_of, write
 from tests.pipeline.test_order_and_splits import inputs as inputs  # a fixture
-from tests.random_examples import one_drawn
+from tests.random_examples import drawn_once
 
 DRAWN = count()
 OF_KEYS = (
@@ -67,10 +67,8 @@ def engines(spark, tmp_path, monkeypatch) -> Callable[..., dict[str, Any]]:
 def test_each_reads_what_the_other_wrote_and_goes_on(engines, table, first):
     second = {"local": "spark", "spark": "local"}[first]
 
-    @given(st.data())
-    @one_drawn
-    def drawn(data):
-        pieces = [data.draw(rows(table, min_size=1)) for _ in range(3)]
+    @drawn_once(*[rows(table, min_size=1)] * 3)
+    def drawn(*pieces):
         root = f"lake-{next(DRAWN)}"
         for writer, piece in zip((first, second, first), pieces, strict=True):
             engines(root)[writer].append(table, piece)
@@ -112,8 +110,7 @@ def test_the_table_of_one_is_the_table_of_the_other(engines, spark, tmp_path):
 def test_every_reader_reads_columns_that_are_written_by_their_differences(engines):
     many = 5_000
 
-    @given(rows(SEND_ATTEMPT, min_size=1))
-    @one_drawn
+    @drawn_once(rows(SEND_ATTEMPT, min_size=1))
     def drawn(piece):
         attempts = pa.concat_tables([piece.slice(0, 1)] * many)
         dice = random.Random(1)
@@ -152,12 +149,10 @@ def test_rows_that_come_and_rows_that_change_are_stored_alike(spark, tmp_path, m
     def files_hold(lake, count: int) -> bool:
         return all(sum(file.rows for file in lake.files(table, dates)) == count for dates in (None, DAYS))
 
-    @given(st.data())
-    @one_drawn
-    def drawn(data):
-        before, come, others = (data.draw(rows(table, min_size=4, max_size=9)) for _ in range(3))
+    @drawn_once(*[rows(table, min_size=4, max_size=9)] * 3, st.sets(st.integers(0, 8), min_size=1, max_size=3))
+    def drawn(before, come, others, numbers):
         before, come = alone(before, before.slice(0, 0), table), alone(come, before, table)
-        places = data.draw(st.lists(st.integers(0, len(before) - 1), min_size=1, max_size=3, unique=True))
+        places = sorted({number % len(before) for number in numbers})
         changed = with_others(before.take(pa.array(places)), others, table)
         kept = before.take(pa.array([at for at in range(len(before)) if at not in places], pa.int64()))
         expected = sorted(text for piece in (kept, come, changed) for text in as_text(piece))
