@@ -58,7 +58,7 @@ from hindsight.udfs.drift.root_cause import Trouble
 from hindsight.udfs.drift.told_beside import Beside, Setting
 from hindsight.udfs.groups.group_fold import JUDGED, GroupFold
 from hindsight.udfs.groups.group_walk import CHANGE, FoldSettings, Recorded, Told
-from hindsight.udfs.groups.supposed_fold import SupposedFold, supposed_captures, supposed_connections, supposed_routes
+from hindsight.udfs.groups.supposed_groups import SupposedFold, supposed_captures, supposed_connections, supposed_routes
 from hindsight.udfs.logs.log_wrappers import log_of
 from hindsight.udfs.rebalances.round_shares import SHARES, ShareRound
 from hindsight.udfs.scenarios.premises import NOTHING_SUPPOSED, Premises

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hindsight.udfs.allocation import allocate
 from hindsight.udfs.consumer.member_rules import Rules
 from hindsight.udfs.consumer.round_facts import Owner
-from hindsight.udfs.groups.supposed_fold import Claims, Present, moved_owners, supposed_rules
+from hindsight.udfs.groups.supposed_groups import Claims, Present, moved_owners, supposed_rules
 from hindsight.udfs.producer.replay_rules import Recorded, rules_of, under_premise
 from hindsight.udfs.release_profiles import profile_for, stated_number
 from hindsight.udfs.scenarios.premises import GroupPremise

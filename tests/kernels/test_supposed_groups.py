@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hindsight.udfs.allocation import MessageQueue, allocate, java_string_key, sort_client_ids
 from hindsight.udfs.consumer.expected_allocation import MemberRule, expected_allocation
 from hindsight.udfs.consumer.member_rules import Rules
-from hindsight.udfs.groups.supposed_fold import supposed_captures, supposed_rules
+from hindsight.udfs.groups.supposed_groups import supposed_captures, supposed_rules
 from hindsight.udfs.scenarios.premises import GroupPremise
 
 few = settings(max_examples=60, deadline=None, database=None, derandomize=True)

@@ -1,7 +1,8 @@
 """Send attempts as an Arrow table in, numpy columns out: codes for texts, milliseconds of a date for instants.
 
 Every kernel of the producer fold works on these columns. An instant is counted from the UTC midnight of the date that
-is folded, so it is negative on the date before it. ``NEVER`` stands for an instant that is not known, or was not.
+is folded, so it is negative on the date before it. ``NEVER`` stands for an instant that is not known, or was not;
+``FAR`` lies after every one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
 
-NEVER = -(1 << 40)
+NEVER, FAR = -(1 << 40), 1 << 40
 
 # Texts that many rows share: codes of the distinct ones from their file to their row.
 CODED = (

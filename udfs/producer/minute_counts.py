@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import Attempts, compact, spread
+from hindsight.udfs.producer.attempt_columns import FAR, Attempts, compact, spread
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import PROFILES
 from hindsight.udfs.values.columns import DAY_MS, BoolArray, IntArray
@@ -183,7 +183,7 @@ def _merged(windows: list[Row]) -> Iterable[Held]:
             first["process"],
             first["broker_name"],
             min(window["window_start"] for window in part),
-            until if until < _FAR else None,
+            until if until < FAR else None,
             reason,
             max(window["certainty"] for window in part),
             first["profile"],
@@ -198,12 +198,9 @@ def reasons_of(window: Row) -> list[str]:
     return reason.split(" + ") if reason else []
 
 
-_FAR = 1 << 40
-
-
 def _end(window: Row) -> int:
     cut = window["end_reason"] == "cut_at_midnight" or window["window_end"] is None
-    return _FAR if cut else int(window["window_end"])
+    return FAR if cut else int(window["window_end"])
 
 
 class HeldMinutes(NamedTuple):

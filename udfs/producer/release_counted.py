@@ -31,6 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from hindsight.udfs.producer.attempt_columns import FAR, NEVER
 from hindsight.udfs.producer.fault_fold import EXPIRED, Stretches, taken, within
 from hindsight.udfs.producer.release_turns import LISTED_MS, MISREAD, NONE, Count, Looked, Reason, turns_of
 from hindsight.udfs.producer.replay_rules import LONGEST_MS, Recorded, Rules, family_of
@@ -182,7 +183,6 @@ def shares(chosen: IntArray, queues: IntArray, available: BoolArray, rule: Rule)
 
 # A choice so close to an edge of a window may have been made on its other side.
 DEEP_MS = 50
-_FAR = 1 << 40
 
 
 class Evidence(NamedTuple):
@@ -250,13 +250,13 @@ class Counted:
         A lost line may hide that all others were held: then none of them was used for as long as a window lasts.
         """
         topic, begin = self.topics.values[self.topics.codes[row]], int(self.a.begin[row])
-        before, after = -_FAR, _FAR
+        before, after = NEVER, FAR
         for (of, broker), uses in self.process.uses.items():
             if of != topic or broker == self.looked.broker[row] or self._is_held(broker, np.array([begin]))[0]:
                 continue
             place = int(np.searchsorted(uses, begin, side="right"))
-            before = max(before, int(uses[place - 1]) if place else -_FAR)
-            after = min(after, int(uses[place]) if place < len(uses) else _FAR)
+            before = max(before, int(uses[place - 1]) if place else NEVER)
+            after = min(after, int(uses[place]) if place < len(uses) else FAR)
         return after - before < self.shortest_ms
 
     def _choices(self) -> tuple[Count, int | None]:
@@ -296,10 +296,10 @@ class Counted:
         """When brokers are to get their turn again."""
         if not self.candidate.latency_fault_enabled:
             rows = self.process.rows[self.looked.strikes[self.process.rows]]
-            return [Reason(int(self.looked.broker[row]), int(self.a.end[row]), _FAR) for row in rows.tolist()]
+            return [Reason(int(self.looked.broker[row]), int(self.a.end[row]), FAR) for row in rows.tolist()]
         found = []
         for broker, (since, until) in self.held.items():
-            following = np.append(since[1:], _FAR)
+            following = np.append(since[1:], FAR)
             found += [
                 Reason(broker, int(at), int(next_)) for at, next_ in zip(until, following, strict=True) if at < DAY_MS
             ]

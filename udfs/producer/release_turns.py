@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hindsight.udfs.producer.attempt_columns import ATTEMPTS, NEVER, SYNC, Attempts, attempts_of, order_of, sent_by
+from hindsight.udfs.producer.attempt_columns import ATTEMPTS, FAR, NEVER, SYNC, Attempts, attempts_of, order_of, sent_by
 from hindsight.udfs.producer.recorded_routes import RecordedRoutes
 from hindsight.udfs.producer.replayed_day import Day
 from hindsight.udfs.release_profiles import PROFILES, STATUSES, FaultProfile
@@ -45,7 +45,6 @@ LISTED_MS = 25_000
 _AFTER_MS = 50  # sends that were chosen as the reason ended are left out
 MOST = 5_000
 _PLAIN = pa.array(["SEND_OK", "SUBMITTED"])
-_FAR = 1 << 40
 
 
 class Count(NamedTuple):
@@ -241,17 +240,17 @@ def sample_of(
         slow_ms: the processes that are asked for, by place, each with the least latency that some candidate holds a
             broker back for.
     """
-    limit = np.full(len(day.processes) + 1, _FAR)
+    limit = np.full(len(day.processes) + 1, FAR)
     for place, ms in slow_ms.items():
         limit[place] = ms
     names = [day.processes[place].producer for place in slow_ms]
-    first = np.full(len(limit), _FAR)
+    first = np.full(len(limit), FAR)
     for table in tables() if slow_ms else ():
         a, process, own = _own(sent_by(table, names), day, limit)
         struck = own & _strikes(a, limit[process])
         np.minimum.at(first, process[struck], a.begin[struck])
     kept, cut = ATTEMPTS.empty_table(), set[int]()
-    for every in tables() if (first < _FAR).any() else ():
+    for every in tables() if (first < FAR).any() else ():
         table = sent_by(every, names)
         a, process, own = _own(table, day, limit)
         counts = own & (a.begin >= first[process])
@@ -265,7 +264,7 @@ def _own(table: pa.Table, day: Day, limit: IntArray) -> tuple[Attempts, IntArray
     a = attempts_of(table, day.midnight_ms)
     process = day.process_of(a)
     named = a.texts("broker_name").codes >= 0
-    return a, process, (limit[process] < _FAR) & a.on_date & named & a.flags("exceptions_observable")
+    return a, process, (limit[process] < FAR) & a.on_date & named & a.flags("exceptions_observable")
 
 
 def _strikes(a: Attempts, slow_ms: IntArray) -> BoolArray:

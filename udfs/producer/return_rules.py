@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from hindsight.udfs.producer.attempt_columns import attempts_of
+from hindsight.udfs.producer.attempt_columns import NEVER, attempts_of
 from hindsight.udfs.producer.fault_fold import joined, taken
 from hindsight.udfs.producer.kept_fold import CannotGoOnError
 from hindsight.udfs.producer.minute_counts import MINUTE_MS, MINUTES, Held, Tally
@@ -139,9 +139,6 @@ def _told(given: Observed, fleet: Fleet, watch: Watch, expected: int, observed: 
 Queues = Mapping[str, Mapping[str, int | None]]
 
 
-_FAR = 1 << 40
-
-
 class KnownSends(NamedTuple):
     """What was counted of watches (``_name``), None: nothing was sent, by these shares of topics.
 
@@ -152,8 +149,8 @@ class KnownSends(NamedTuple):
 
     shares: Mapping[str, Mapping[str, int]]
     sends: Mapping[tuple[Any, ...], Sends | None]
-    since: int = -_FAR
-    until: int = -_FAR
+    since: int = NEVER
+    until: int = NEVER
 
     def sends_after(self, watched: Sequence[Watch]) -> dict[Held, Sends]:
         """Of each watch what was sent, if anything was."""

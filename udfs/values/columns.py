@@ -65,7 +65,7 @@ def order_of(keys: Sequence[IntArray]) -> IntArray:
 
 
 def microseconds(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
-    """A column of instants as epoch us; NEVER for null."""
+    """A column of instants as epoch us, or of whole numbers as they are; NEVER for null."""
     column = whole(rows, name)
     found: IntArray = column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
     return found
@@ -85,10 +85,7 @@ def ranks(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
     """Numbers in the order of a column's values, equal for equal ones; null first."""
     column = whole(rows, name)
     if not is_text(column.type):
-        if pa.types.is_timestamp(column.type):
-            return microseconds(rows, name)
-        found: IntArray = column.cast(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
-        return found
+        return microseconds(rows, name)
     encoded = column.dictionary_encode()
     values = encoded.dictionary.to_pylist()
     rank = np.zeros(len(values) + 1, np.int64)
@@ -106,15 +103,12 @@ def differs(*columns: npt.NDArray[Any]) -> BoolArray:
 
 def is_true(rows: pa.Table | pa.RecordBatch, name: str) -> BoolArray:
     """A column of booleans; null is not true."""
-    found: BoolArray = whole(rows, name).fill_null(False).to_numpy(zero_copy_only=False)
-    return found
+    return flags(rows.column(name))
 
 
 def on_dates(rows: pa.Table, dates: Collection[date]) -> BoolArray:
     """Which rows have one of the dates as ``event_date``."""
-    found = pc.is_in(rows["event_date"].combine_chunks(), pa.array(sorted(dates), pa.date32()))
-    kept: BoolArray = found.to_numpy(zero_copy_only=False)
-    return kept
+    return flags(pc.is_in(rows["event_date"], pa.array(sorted(dates), pa.date32())))
 
 
 class Values(NamedTuple):

@@ -1,4 +1,4 @@
-"""A group's rounds as recorded and as supposed in; the rounds as supposed, judged, out: ``GroupFold`` under premises.
+"""Groups as somebody supposes them: their rows and rules under premises in, ``GroupFold`` of rounds as supposed out.
 
 Both are brought together round by round: what is expected as recorded tells which owners did what their rules say, and
 so what these would hold (``moved_owners``).
