@@ -10,12 +10,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import date, datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from signal import SIGKILL
-from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from subprocess import DEVNULL, PIPE, Popen
 from threading import Event, Thread, get_ident
 from time import monotonic, sleep
 from typing import Any
@@ -138,21 +138,15 @@ class Questions:
         words = [f"--suppose={premises}", *(f"--{end}={day}" for end, day in (("from", first), ("to", last)) if day)]
         words += [f"--settings={self._settings}"] if self._settings else []
         command = [*command_of(sys.executable), "what-if", "asked", "--lake", str(self._own)]
-        with Popen(
-            [*command, "--json", *words],
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            try:
-                answer, errors = process.communicate(timeout=_WHAT_IF_TIMES * self._seconds)
-            except TimeoutExpired as error:
-                os.killpg(process.pid, SIGKILL)
-                raise CutError(f"cut after {_WHAT_IF_TIMES * self._seconds:g} s: ask for fewer dates.") from error
-        if process.returncode:
-            raise BadQueryError(errors.strip().splitlines()[-1] if errors.strip() else "the what-if failed.")
+        given: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": PIPE, "text": True}
+        with (
+            self._begun(),
+            Popen([*command, "--json", *words], start_new_session=True, **given) as process,
+            self._in_time(_WHAT_IF_TIMES * self._seconds, partial(_kill, process)),
+        ):
+            answer, errors = process.communicate()
+            if process.returncode:
+                raise BadQueryError(errors.strip().splitlines()[-1] if errors.strip() else "the what-if failed.")
         return _told({"rows": [json.loads(line) for line in answer.splitlines()]}, most, premises=premises)
 
     def tables(self, table: str = "") -> str:
@@ -173,20 +167,24 @@ class Questions:
     @contextmanager
     def _asked(self) -> Iterator[LocalAsker]:
         """The lake as it is now, for one question: bounded in time and memory, without files and settings."""
+        with self._begun(), closing(LocalAsker(LocalLake(self._lake, retention_days=0))) as asker:
+            asker.bound(self._megabytes)
+            with self._in_time(self._seconds, asker.interrupt):
+                yield asker
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
         self._at_work.add(get_ident())
         try:
             if self._ends.is_set():
                 raise CutError(_ENDS)
-            with closing(LocalAsker(LocalLake(self._lake, retention_days=0))) as asker:
-                asker.bound(self._megabytes)
-                with self._in_time(asker):
-                    yield asker
+            yield
         finally:
             self._at_work.remove(get_ident())
 
     @contextmanager
-    def _in_time(self, asker: LocalAsker) -> Iterator[None]:
-        last, answered, why = monotonic() + self._seconds, Event(), ""
+    def _in_time(self, seconds: float, end: Callable[[], None]) -> Iterator[None]:
+        last, answered, why = monotonic() + seconds, Event(), ""
 
         def watch() -> None:
             nonlocal why
@@ -194,9 +192,9 @@ class Questions:
                 if self._ends.is_set():
                     why = _ENDS
                 elif monotonic() > last:
-                    why = f"cut after {self._seconds:g} s: ask for fewer dates or rows."
+                    why = f"cut after {seconds:g} s: ask for fewer dates or rows."
                 if why:
-                    asker.interrupt()
+                    end()
 
         watching = Thread(target=watch, daemon=True)
         watching.start()
@@ -209,6 +207,11 @@ class Questions:
         finally:
             answered.set()
             watching.join()  # it may be in DuckDB, as ``cut`` says
+
+
+def _kill(process: Popen[str]) -> None:
+    with suppress(ProcessLookupError):  # it has just ended
+        os.killpg(process.pid, SIGKILL)
 
 
 def _told(fields: Record, most: int, **more: Any) -> str:

@@ -5,10 +5,12 @@ Over HTTP a path is a question, its parameters are the question's own.
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import json
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,10 +23,11 @@ from urllib.parse import parse_qsl, urlsplit
 import typer
 from pydantic import ValidationError, validate_call
 
-from hindsight.conf.failure import WRONG_USAGE, ExpectedError
+from hindsight.conf.failure import DONE, WRONG_USAGE, ExpectedError
 from hindsight.conf.settings_file import load_settings
 from hindsight.jobs.commands.bounded_questions import QUESTIONS, Questions, answering
 from hindsight.jobs.commands.command_options import LakeThere, SettingsFile
+from hindsight.jobs.running.interrupts import handled_by
 from hindsight.jobs.running.own_release import own_release
 from hindsight.jobs.running.places import port_had, require_lake
 
@@ -171,8 +174,16 @@ def mcp(lake: LakeThere, seconds: Seconds = 20, megabytes: Megabytes = 1_000, se
         from mcp.server.mcpserver.exceptions import ToolError
     except ImportError as error:
         raise NoSdkError('the SDK of the protocol is not installed: pip install "rocketmq-hindsight[mcp]"') from error
-    with _questions("mcp", ToolError, lake, seconds, megabytes, settings) as asked:
+    with ExitStack() as there:
+        asked = there.enter_context(_questions("mcp", ToolError, lake, seconds, megabytes, settings))
         server = MCPServer("hindsight", instructions=_INSTRUCTIONS, version=own_release(), log_level="ERROR")
         for name, question in asked.items():
             server.tool(name, structured_output=False)(question)
-        server.run("stdio")
+
+        def end(*_: object) -> None:
+            there.close()
+            atexit._run_exitfuncs()
+            os._exit(DONE)  # else a thread of the SDK's would be waited for, which waits for a line of stdin
+
+        with handled_by(end):
+            server.run("stdio")

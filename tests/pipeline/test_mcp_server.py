@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+import time
+from functools import partial
 
 import pytest
 
 from tests.pipeline.asked_lake import ORDERS
+from tests.pipeline.test_served_questions import ENDLESS
 
 mcp = pytest.importorskip("mcp", reason="the extra [mcp] is not installed")
 anyio = pytest.importorskip("anyio")
@@ -87,3 +92,33 @@ def test_what_would_write_read_a_file_or_never_end_is_refused_or_cut(asked_lake)
     assert cut.startswith("error: ") and "cut after 1 s" in cut
     assert len(rows["rows"]) == 50 and rows["cut"] == {"rows": "the first 50"}
     assert sorted(p.name for p in asked_lake.iterdir()) == ["lake", "secret.csv"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("is_answering", [False, True])
+def test_a_signal_ends_it_though_nobody_ends_its_stdin(asked_lake, tmp_path, monkeypatch, number, is_answering):
+    """And nothing of it stays, as with every command."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    words = [sys.executable, "-m", "hindsight.jobs.command_line", "mcp", "--lake", str(asked_lake / "lake")]
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, preexec_fn=heard, **pipes) as process:
+        assert process.stdin and process.stdout and process.stderr
+
+        def send(**message: object) -> None:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            process.stdin.flush()
+
+        who = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        send(id=1, method="initialize", params=who)
+        assert json.loads(process.stdout.readline())["id"] == 1
+        send(method="notifications/initialized")
+        if is_answering:
+            send(id=2, method="tools/call", params={"name": "sql", "arguments": {"query": ENDLESS}})
+            time.sleep(1)
+        process.send_signal(number)
+        try:
+            assert (process.wait(15), process.stderr.read()) == (0, "")
+        finally:
+            process.kill()
+    assert not [*tmp_path.iterdir()]

@@ -19,11 +19,13 @@ from urllib.parse import urlencode
 import duckdb
 import pytest
 
+from hindsight.jobs.commands import bounded_questions
 from hindsight.jobs.commands.bounded_questions import CutError, Questions
 from hindsight.jobs.commands.serve_command import _AT_ONCE, _Handler, _Server
 from hindsight.jobs.engines.asker import BadQueryError
 from hindsight.jobs.engines.local_asker import LocalAsker
 from tests.pipeline.asked_lake import ORDERS
+from tests.processes import processes
 
 ENDLESS = "SELECT COUNT(*) FROM range(1000000000000) a, range(1000000) b"
 
@@ -189,6 +191,28 @@ def test_what_is_being_answered_at_the_end_is_cut(asked_lake, tmp_path):
     assert found == ["cut"] * 3
     with pytest.raises(CutError, match="the server ends"):
         asked.sql("SELECT 1")
+
+
+@pytest.mark.parametrize(("seconds", "why"), [(0.05, r"cut after 0\.75 s"), (60, "the server ends")])
+def test_so_is_a_what_if_with_its_process(asked_lake, tmp_path, monkeypatch, seconds, why):
+    began = tmp_path / "began"
+    forever = f"import os, pathlib, time; pathlib.Path({str(began)!r}).write_text(str(os.getpid())); time.sleep(1000)"
+    monkeypatch.setattr(bounded_questions, "command_of", lambda _: [sys.executable, "-c", forever])
+    asked = Questions(str(asked_lake / "lake"), (), tmp_path, seconds=seconds, megabytes=500, settings=None)
+
+    def end_it() -> None:
+        while seconds > 1 and not (began.exists() and began.read_text()):
+            sleep(0.01)
+        if seconds > 1:
+            asked.cut()
+
+    ending = Thread(target=end_it)
+    ending.start()
+    with pytest.raises(CutError, match=why):
+        asked.what_if("")
+    ending.join(30)
+    assert not ending.is_alive()
+    assert not began.exists() or int(began.read_text()) not in processes()
 
 
 def test_ctrl_c_ends_a_server_that_is_answering(asked_lake):
