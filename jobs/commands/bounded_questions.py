@@ -65,10 +65,7 @@ class Questions:
         self._ends = Event()
 
     def cut(self) -> None:
-        """End what is being answered, and answer nothing more.
-
-        DuckDB aborts a process that ends while a thread of Python's is in it.
-        """
+        """End what is answered, and answer no more: DuckDB aborts a process that ends while a thread is in it."""
         self._ends.set()
         while self._at_work:
             sleep(_LOOKS_S)

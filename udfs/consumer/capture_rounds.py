@@ -21,7 +21,7 @@ from hindsight.udfs.clients.client_kinds import GRPC, GRPC_CLIENT_ID, OTHER, REM
 from hindsight.udfs.consumer.listed_members import ID_LIST, INFO, LISTING, OF_MEMBERS
 from hindsight.udfs.consumer.round_reads import OF_GROUPS, refused_by_proxy
 from hindsight.udfs.consumer.rows_of_rounds import RowsOfRounds, rows_of_rounds, with_evidence
-from hindsight.udfs.values.columns import FAR, NEVER, BoolArray, IntArray, differs, is_true, microseconds, ranks, whole
+from hindsight.udfs.values.columns import FAR, NEVER, BoolArray, IntArray, differs, flags, microseconds, ranks, whole
 from hindsight.udfs.values.message_queues import REVIVE_GROUP, is_system_group
 from hindsight.udfs.values.row_hashes import (
     HashArray,
@@ -287,7 +287,7 @@ def captured_rounds(captures: pa.Table, connections: pa.Table) -> CapturedRounds
     end = np.where(ended == NEVER, begin, ended)
     # Of what brokers popped in vain there are offsets, and no members.
     of_members = _is_in(rows, "kind", OF_MEMBERS) | _is_in(rows, "consumer_group", (REVIVE_GROUP,))
-    answered = of_members & is_true(rows, "answered")
+    answered = of_members & flags(rows["answered"])
     last = np.maximum.reduceat(np.where(answered, end, NEVER), starts)
     first = np.minimum.reduceat(np.where(answered, begin, FAR), starts)
     return CapturedRounds(
@@ -317,7 +317,7 @@ def _shows(captures: RowsOfRounds, connections: RowsOfRounds) -> HashArray:
     """A hash of each round's rows, in whatever order but for reads that failed: what is missing is told in theirs."""
     rows = captures.rows
     number = captures.numbers()
-    failed = np.flatnonzero(~is_true(rows, "answered"))
+    failed = np.flatnonzero(~flags(rows["answered"]))
     # Through which broker a client was asked says something beside reads that failed alone.
     is_whole = np.ones(len(captures.starts), np.bool_)
     is_whole[number[failed]] = False
@@ -343,7 +343,7 @@ def _places(numbers: IntArray) -> IntArray:
 
 def _repeats_connections(captures: RowsOfRounds, connections: RowsOfRounds) -> BoolArray:
     """The lists of ids that name whom their place's connections name: whichever is read last says the same."""
-    rows, number, answered = captures.rows, captures.numbers(), is_true(captures.rows, "answered")
+    rows, number, answered = captures.rows, captures.numbers(), flags(captures.rows["answered"])
     listing, ids = (np.flatnonzero(_is_in(rows, "kind", (kind,)) & answered) for kind in (LISTING, ID_LIST))
     named = whole(rows, "member_ids").take(pa.array(ids))
     of_round = np.array([captures.place_of.get(key, -1) for key in connections.place_of], np.int64)
@@ -410,5 +410,4 @@ def _place_and_instant(rows: pa.RecordBatch, wanted: BoolArray) -> tuple[list[st
 
 
 def _is_in(rows: pa.RecordBatch, name: str, values: tuple[str, ...]) -> BoolArray:
-    found: BoolArray = pc.is_in(whole(rows, name), pa.array(values)).to_numpy(zero_copy_only=False)
-    return found
+    return flags(pc.is_in(rows[name], pa.array(values)))

@@ -20,7 +20,7 @@ from hindsight.udfs.values.columns import (
     BoolArray,
     IntArray,
     differs,
-    is_true,
+    flags,
     microseconds,
     ranks,
     values_of,
@@ -63,7 +63,7 @@ class OwnedQueues:
         begins = np.flatnonzero(differs(ranks(every.rows, "client_id"), every.numbers()))  # of each client of a round
         last = np.maximum.reduceat(at, begins) if len(begins) else at
         sizes = np.diff(np.append(begins, len(at)))
-        kept = (at == np.repeat(last, sizes)) & ~is_true(every.rows, "dropped")
+        kept = (at == np.repeat(last, sizes)) & ~flags(every.rows["dropped"])
         self._rows = every.rows.filter(pa.array(kept))
         number = every.numbers()[kept]
         self._starts = np.flatnonzero(differs(number))

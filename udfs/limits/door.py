@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hindsight.udfs.limits.door_rules import LONGEST_NAME, NAMES, OTHER_NAMES, RULES, SEVERITIES, Row, Rule, Severity
 from hindsight.udfs.lines.bounded_lines import Refusal
 from hindsight.udfs.lines.parsed_line import ParsedLine, Record, asked_in_vain
-from hindsight.udfs.values.columns import BoolArray, IntArray
+from hindsight.udfs.values.columns import BoolArray, IntArray, flags
 
 
 def severities(overrides: Mapping[str, str]) -> dict[str, Severity]:
@@ -207,8 +207,7 @@ def _within(rule: Rule, columns: Columns) -> BoolArray:
 def _as_measured(columns: Columns) -> BoolArray:
     latency = columns["latency_ms"]
     between = pc.subtract(columns["end_at"], columns["begin_at"])
-    found: BoolArray = pc.fill_null(pc.equal(latency, between), True).to_numpy(zero_copy_only=False)
-    return found
+    return flags(pc.equal(latency, between), instead=True)
 
 
 def numbers(values: pa.Array, instead: int | None) -> IntArray:

@@ -101,11 +101,6 @@ def differs(*columns: npt.NDArray[Any]) -> BoolArray:
     return found
 
 
-def is_true(rows: pa.Table | pa.RecordBatch, name: str) -> BoolArray:
-    """A column of booleans; null is not true."""
-    return flags(rows.column(name))
-
-
 def on_dates(rows: pa.Table, dates: Collection[date]) -> BoolArray:
     """Which rows have one of the dates as ``event_date``."""
     return flags(pc.is_in(rows["event_date"], pa.array(sorted(dates), pa.date32())))
