@@ -107,11 +107,13 @@ class Reader:
         self.reads += bool(published(self.lake))
         assert is_published_whole(self.lake, *self.runs)
 
-    def until(self, process: subprocess.Popen[bytes]) -> None:
-        """While a process lives, and at most ten minutes."""
+    def until(self, process: subprocess.Popen[bytes], enough: Path | None = None) -> None:
+        """While a process lives, and at most ten minutes; ``enough`` is there once it has read four times."""
         end = time.monotonic() + 600
         while process.poll() is None and time.monotonic() < end:
             self.read()
+            if enough and self.reads > 3:
+                enough.touch()
             time.sleep(0.1)
 
 

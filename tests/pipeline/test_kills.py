@@ -64,9 +64,9 @@ def killed_run(settings_file, tmp_path) -> Callable[..., Path]:
     """A second run that is killed so many seconds after a write, with a reader beside it; its lake."""
 
     def run(done: Undisturbed, last_write: int | str, seconds: float = 0, engine: str = "local") -> Path:
-        lake, log = tmp_path / "lake", tmp_path / "log"
+        lake, log, enough = (tmp_path / name for name in ("lake", "log", "enough"))
         shutil.copytree(done.after_first, lake)
-        command = [sys.executable, "-m", "tests.pipeline.run_to_be_killed", str(last_write), str(seconds)]
+        command = [sys.executable, "-m", "tests.pipeline.run_to_be_killed", str(last_write), str(seconds), enough]
         options = ["--landing", done.landing, "--lake", lake, "--settings", settings_file, "--engine", engine]
         reader = Reader(lake, *done.runs)
         with (
@@ -75,7 +75,7 @@ def killed_run(settings_file, tmp_path) -> Callable[..., Path]:
                 [*command, "run-pipeline", *options], cwd=ROOT, stderr=said, stdout=said, start_new_session=True
             ) as process,
         ):
-            reader.until(process)
+            reader.until(process, enough)
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
         assert process.returncode == -signal.SIGKILL, log.read_text()[-2000:]
